@@ -1,5 +1,5 @@
-//! Takes the built page (`web/dist`, by `cargo xtask web`) into the program. Without it the program is whole, too: it says
-//! how to get the page.
+//! Takes the built page (`web/dist`, by `cargo xtask web`) into the program; a packed crate has it in `page`. Without it the
+//! program is whole, too: it says how to get the page.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,9 @@ use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let crate_folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let dist = crate_folder.join("../../web/dist");
+    // A packed crate has the files in `page`, since it has nothing outside of its own folder.
+    let built = crate_folder.join("../../web/dist");
+    let dist = if built.is_dir() { built } else { crate_folder.join("page") };
     // The folder is there in every clone, so that a page that comes later is noticed, and nothing is built twice without one.
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", dist.display());

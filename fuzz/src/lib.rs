@@ -1,4 +1,4 @@
-//! What each fuzz target holds: no panic on any input, every cut of the bytes says the same, and the events of a step
+//! Properties that each fuzz target checks: no panic on any input, every cut of the bytes says the same, and the events of a step
 //! keep their contract. // R: R2, W2, W4
 
 use std::collections::BTreeMap;
@@ -260,7 +260,7 @@ pub fn assembly(data: &[u8]) {
     dialect(Dialect::OpenaiChat, &body);
 }
 
-/// What a reader of a text protocol tells: the visible text, each call with its arguments or the reason why it is
+/// The report of a reader of a text protocol: the visible text, each call with its arguments or the reason why it is
 /// refused, and findings.
 #[derive(Debug, Default, PartialEq)]
 struct Told {

@@ -1,8 +1,8 @@
-// A PNG of 256 colours, for pictures that lie in the repository.
+// A PNG of 256 colors, for pictures that lie in the repository.
 
 import { crc32, deflateSync } from "node:zlib";
 
-const COLOURS = 256;
+const COLORS = 256;
 
 /** From the pixels of a canvas, four bytes each. */
 export function indexedPng(width, height, rgba) {
@@ -28,29 +28,29 @@ export function indexedPng(width, height, rgba) {
   ]);
 }
 
-/** So much of a picture has a colour that is kept as it is, though another one looks much like it: a background. */
+/** So much of a picture has a color that is kept as it is, though another one looks much like it: a background. */
 const LARGE = 1 / 500;
 
-/** The colours of large surfaces, then those that occur most among all that differ visibly. */
+/** The colors of large surfaces, then those that occur most among all that differ visibly. */
 function paletteOf(rgba) {
   const exact = new Map();
   const boxes = new Map();
   for (let at = 0; at < rgba.length; at += 4) {
     const [red, green, blue] = rgba.subarray(at, at + 3);
-    const colour = (red << 16) | (green << 8) | blue;
-    exact.set(colour, (exact.get(colour) ?? 0) + 1);
+    const color = (red << 16) | (green << 8) | blue;
+    exact.set(color, (exact.get(color) ?? 0) + 1);
   }
   const large = [...exact].filter(([, count]) => count > (rgba.length / 4) * LARGE);
-  for (const [colour, count] of exact) {
-    const key = colour & 0xf0f0f0;
-    const box = boxes.get(key) ?? { count: 0, most: 0, colour };
+  for (const [color, count] of exact) {
+    const key = color & 0xf0f0f0;
+    const box = boxes.get(key) ?? { count: 0, most: 0, color };
     box.count += count;
-    if (count > box.most) Object.assign(box, { most: count, colour });
+    if (count > box.most) Object.assign(box, { most: count, color });
     boxes.set(key, box);
   }
-  const usual = [...boxes.values()].sort((a, b) => b.count - a.count).map(({ colour }) => colour);
-  const kept = new Set([...large.sort((a, b) => b[1] - a[1]).map(([colour]) => colour), ...usual]);
-  return [...kept].slice(0, COLOURS).map((colour) => [colour >> 16, (colour >> 8) & 255, colour & 255]);
+  const usual = [...boxes.values()].sort((a, b) => b.count - a.count).map(({ color }) => color);
+  const kept = new Set([...large.sort((a, b) => b[1] - a[1]).map(([color]) => color), ...usual]);
+  return [...kept].slice(0, COLORS).map((color) => [color >> 16, (color >> 8) & 255, color & 255]);
 }
 
 function closest(palette, red, green, blue) {

@@ -76,6 +76,19 @@ tool_call = { enabled = true }
     return server;
   }
 
+  /** With two upstreams, `one` and `two`, each with rules of its own; `agents`: the rest of `throughline.toml`. */
+  static async withUpstreams(one: readonly Rule[], two: readonly Rule[], agents: string): Promise<Server> {
+    const server = new Server();
+    const sections: string[] = [];
+    for (const [name, rules] of Object.entries({ one, two })) {
+      const url = await server.#mock(JSON.stringify({ rules: rules.map(written) }), name);
+      sections.push(`[upstreams.${name}]\ndialect = "openai-chat"\nbase_url = "${url}"\n`);
+    }
+    server.#configure(sections.join("") + agents);
+    await server.start();
+    return server;
+  }
+
   /** As `throughline.toml` says. */
   static async configured(configuration: string): Promise<Server> {
     const server = new Server();
@@ -117,8 +130,8 @@ tool_call = { enabled = true }
   }
 
   /** A model that this script writes, or the demo model; where it is. */
-  async #mock(script?: string): Promise<string> {
-    const file = join(this.#folder, "script.toml");
+  async #mock(script?: string, name = "script"): Promise<string> {
+    const file = join(this.#folder, `${name}.toml`);
     if (script !== undefined) writeFileSync(file, script);
     const words = script === undefined ? ["mock"] : ["mock", "--script", file];
     const { child, found } = await this.#spawn(words, /http:\S+\/v1(?=\n)/);

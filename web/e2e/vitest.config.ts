@@ -11,5 +11,7 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     // Two browsers at once would measure each other.
     fileParallelism: false,
+    // A busy machine fails one of some hundred once in a while. The report names what passed only then: `(retry x1)`.
+    retry: 1,
   },
 });

@@ -1,4 +1,5 @@
-//! The documents for those who carry the project on are there, and no link in them leads nowhere. R: D3
+//! The documents for those who carry the project on are there, and no link in them leads nowhere.
+// R: D3
 
 use crate::repository;
 use anyhow::{Result, bail};

@@ -1,7 +1,8 @@
-//! `cargo xtask fuzz`: libFuzzer on stable Rust. R: R2
+//! `cargo xtask fuzz`: libFuzzer on stable Rust.
 //!
 //! The compiler's own coverage pass is all that libFuzzer needs, so there is no nightly and no cargo-fuzz. The crate
 //! `fuzz/` is a workspace of its own, since its flags differ from everything else's.
+// R: R2
 
 mod seeds;
 

@@ -1,18 +1,21 @@
-//! `cargo xtask <verb>`: checks and tasks that cargo cannot express. R: D1
+//! `cargo xtask <verb>`: checks and tasks that cargo cannot express.
 //!
 //! It needs nothing but the Rust toolchain and a C compiler for the two verbs of the README, `run` and `test`; what
 //! the long proofs need besides, `verify` installs or names. It never edits code: the files that it writes are
 //! `docs/requirements.md`, `docs/performance.md`, `docs/verification.md`, the types of the TypeScript client, failing seeds
 //! and crash inputs.
+// R: D1
 
 mod arch;
 mod bench;
 mod corpus;
 mod coverage;
+mod dist;
 mod documents;
 mod fault;
 mod fuzz;
 mod generated;
+mod package;
 mod program;
 mod repository;
 mod run;
@@ -38,7 +41,7 @@ pub(crate) struct TaskVerb {
     run: fn(Vec<String>) -> Result<()>,
 }
 
-const VERBS: [&TaskVerb; 11] = [
+const VERBS: [&TaskVerb; 12] = [
     &run::VERB,
     &test::VERB,
     &verify::VERB,
@@ -49,6 +52,7 @@ const VERBS: [&TaskVerb; 11] = [
     &spec::VERB,
     &typescript::VERB,
     &web::VERB,
+    &dist::VERB,
     &coverage::VERB,
 ];
 

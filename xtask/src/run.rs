@@ -1,4 +1,5 @@
-//! `cargo xtask run`: the shortest way from a fresh clone to a server that answers, or to a conversation. R: D1
+//! `cargo xtask run`: the shortest way from a fresh clone to a server that answers, or to a conversation.
+// R: D1
 
 use crate::fault::fault;
 use crate::program::{self, ExternalProgram};

@@ -1,4 +1,5 @@
-//! `cargo xtask sim`: simulated turns by the seed. R: R1
+//! `cargo xtask sim`: simulated turns by the seed.
+// R: R1
 
 use crate::fault::fault;
 use crate::program::{self, ExternalProgram};

@@ -1,6 +1,7 @@
-//! `cargo xtask spec`: requirement -> code -> test, from the `R:` citations in comments. R: D3
+//! `cargo xtask spec`: requirement -> code -> test, from the `R:` citations in comments.
+// R: D3
 
-mod citation;
+pub(crate) mod citation;
 mod table;
 
 use crate::fault::fault;
@@ -15,7 +16,7 @@ pub(crate) const VERB: TaskVerb = TaskVerb {
     help: "\
 Usage: cargo xtask spec [--check | --write] [ID …]
 
-Comments cite requirements by id, as in `// R: W3, T5`, above or beside what fulfils or proves them. The ids and
+Comments cite requirements by id, as in `// R: W3, T5`, above or beside what fulfills or proves them. The ids and
 their meanings are in docs/requirements.md.
 
   --check   fail if a requirement of this release lacks code or test, or if an unknown id is cited

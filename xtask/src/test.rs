@@ -1,15 +1,17 @@
-//! `cargo xtask test`: everything that CI runs. R: D1
+//! `cargo xtask test`: everything that CI runs.
 //!
 //! Always with cargo's own test runner, though others are faster: one path for everybody, documentation examples
 //! included, and what a test skips is printed.
+// R: D1
 
 mod packages;
 mod report;
+mod shipped;
 
 use crate::corpus::{self, CorpusOutcome};
 use crate::fault::fault;
 use crate::program::{self, ExternalProgram};
-use crate::{TaskVerb, arch, documents, sim, spec, typescript, verify, web};
+use crate::{TaskVerb, arch, documents, package, sim, spec, typescript, verify, web};
 use anyhow::{Result, bail};
 use report::TestReport;
 use std::time::Instant;
@@ -22,17 +24,20 @@ Usage: cargo xtask test [--only NAME,…] [--fail-fast]
 
   format     cargo fmt --check                       (skipped where rustfmt is not installed)
   clippy     cargo clippy -- -D warnings             (skipped where clippy is not installed)
-  alone      `wire` and `engine` compile by themselves, as whoever wants only those gets them
-  arch       dependency arrows; no async, clock or IO in `wire` and `engine`
+  alone      the pure crates compile by themselves, as whoever wants only those gets them
+  arch       dependency arrows; no async, clock or IO in the pure crates
   spec       every requirement of this release has code and a test
-  typescript the types of the TypeScript client are those of the API's description
+  typescript the types of the TypeScript client are those of the API's description (skipped without npm)
   web        the page: types, style, tests, build, and how much script it has (skipped without npm)
   page       the page in a browser against the server with the demo model (skipped without npm or Chromium)
   documents  the project's documents exist, and links in them resolve
   tests      unit, integration and documentation tests of the workspace
+  shipped    the command built alone, with the features that users get: TLS and others; the archive that people download,
+             unpacked and run
+  package    our crates as cargo packs them: each is whole, and the server has the page in it
   mcp        real MCP servers and the protocol's conformance suite (skipped where npm, pip or a registry is missing)
   clients    OpenAI's libraries, LangChain and others against the server, unmodified, with the quick ones of
-             `verify --only clients`; our own for TypeScript (skipped likewise)
+             `verify --only clients`; our own for TypeScript, also as it is published (skipped likewise)
   sim        a seeded sample of simulated turns
   corpus     recorded streams through `throughline decode`, if THROUGHLINE_VECTORS names them
 
@@ -52,17 +57,19 @@ enum CheckOutcome {
 
 type CheckFn = fn() -> Result<CheckOutcome>;
 
-const CHECKS: [(&str, CheckFn); 14] = [
+const CHECKS: [(&str, CheckFn); 16] = [
     ("format", format),
     ("clippy", clippy),
     ("alone", check_alone),
     ("arch", || arch::check().map(CheckOutcome::Passed)),
     ("spec", || spec::check().map(CheckOutcome::Passed)),
-    ("typescript", || typescript::check().map(CheckOutcome::Passed)),
+    ("typescript", || Ok(typescript::check()?.map_or_else(CheckOutcome::Skipped, CheckOutcome::Passed))),
     // Before whatever builds the server, which carries the page.
     ("web", || Ok(web::check()?.map_or_else(CheckOutcome::Skipped, CheckOutcome::Passed))),
     ("documents", || documents::check().map(CheckOutcome::Passed)),
     ("tests", tests),
+    ("shipped", shipped::check),
+    ("package", packed_crates),
     ("mcp", || packages::check(&packages::MCP)),
     ("clients", clients),
     ("page", page_in_a_browser),
@@ -168,11 +175,19 @@ fn clippy() -> Result<CheckOutcome> {
 
 /// In a build of the workspace a crate has the features of its dependencies that some other crate asks for.
 fn check_alone() -> Result<CheckOutcome> {
-    const CRATES: [&str; 2] = ["throughline-wire", "throughline-engine"];
+    const CRATES: [&str; 3] = ["throughline-wire", "throughline-engine", "throughline-speech"];
     for name in CRATES {
         ExternalProgram::cargo().args(["check", "--quiet", "--package", name]).run()?;
     }
     Ok(CheckOutcome::Passed(CRATES.join(", ")))
+}
+
+fn packed_crates() -> Result<CheckOutcome> {
+    let (figure, without_page) = package::check()?;
+    Ok(CheckOutcome::Passed(match without_page {
+        None => figure,
+        Some(why) => format!("{figure}; without the page: {why}"),
+    }))
 }
 
 fn tests() -> Result<CheckOutcome> {
@@ -194,7 +209,7 @@ fn tests() -> Result<CheckOutcome> {
 
 /// Those whose tests are ours, then the quick ones of the matrix that `verify` runs as a whole.
 fn clients() -> Result<CheckOutcome> {
-    let mut report = match packages::check(&packages::CLIENTS)? {
+    let mut report = match packages::check_clients()? {
         CheckOutcome::Tests(report) => report,
         outcome => return Ok(outcome),
     };

@@ -1,14 +1,9 @@
-//! `cargo xtask typescript`: the types of the client for TypeScript, from the description of the API. R: E5
-
-mod name;
-mod operation;
-mod shape;
-mod text;
+//! `cargo xtask typescript`: the types of the client for TypeScript, from the description of the API.
+// R: E5
 
 use crate::fault::fault;
-use crate::{TaskVerb, repository};
-use anyhow::{Context, Result};
-use serde_json::{Map, Value};
+use crate::{TaskVerb, web};
+use anyhow::Result;
 
 pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "typescript",
@@ -16,65 +11,32 @@ pub(crate) const VERB: TaskVerb = TaskVerb {
     help: "\
 Usage: cargo xtask typescript [--check | --write]
 
-Makes web/client/src/api.ts of web/client/openapi.json: a type for every schema, and one for every operation. That the
-description is the one that the server serves is a test's to say (crates/server/tests/resources/openapi.rs).
+Generates web/client/src/api.ts from web/client/openapi.json with openapi-typescript (web/generate/package.json has its options).
+Needs Node.js 20.19 or later with npm. A test checks that the description is the one that the server serves
+(crates/server/tests/resources/openapi.rs).
 
   --check   fail if the file is not what would be written (default)
   --write   write it",
     run,
 };
 
-const DOCUMENT: &str = "web/client/openapi.json";
-const TYPES: &str = "web/client/src/api.ts";
-
 fn run(words: Vec<String>) -> Result<()> {
-    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] | ["--check"] => {
-            println!("{}", check()?);
-            Ok(())
-        }
-        ["--write"] => repository::write(TYPES, &generated()?),
-        _ => Err(fault("these flags are not understood", "see `cargo xtask typescript --help`")),
-    }
+    let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] | ["--check"] => check()?.map(|figure| println!("{figure}")),
+        ["--write"] => web::generate("write")?,
+        _ => return Err(fault("these flags are not understood", "see `cargo xtask typescript --help`")),
+    };
+    outcome.map_err(|why| fault(why, "https://nodejs.org"))
 }
 
-/// Fails if the types are not those of the description.
-pub(crate) fn check() -> Result<String> {
-    let (expected, found) = (generated()?, repository::read(TYPES).unwrap_or_default());
-    if found.replace("\r\n", "\n") != expected {
-        return Err(fault(
-            format!("{TYPES} is not made of {DOCUMENT}"),
+/// Fails if the types are not those of the description; inside: the reason why that cannot be checked here.
+pub(crate) fn check() -> Result<Result<String, String>> {
+    let checked = web::generate("check").map_err(|error| {
+        fault(
+            format!("web/client/src/api.ts is not generated from web/client/openapi.json: {error}"),
             "`cargo xtask typescript --write`; if the API has changed, renew the description first: \
              `THROUGHLINE_BLESS=1 cargo test --workspace --test resources typed_client`",
-        ));
-    }
-    let lines = expected.lines().count();
-    Ok(format!("{lines} lines of types are those of the description"))
+        )
+    })?;
+    Ok(checked.map(|()| "the types are those of the description".to_owned()))
 }
-
-fn generated() -> Result<String> {
-    let document = repository::read(DOCUMENT)?;
-    module(&serde_json::from_str(&document).with_context(|| format!("{DOCUMENT} is no JSON"))?)
-}
-
-/// The whole file.
-fn module(document: &Value) -> Result<String> {
-    let none = Map::new();
-    let schemas = document["components"]["schemas"].as_object().unwrap_or(&none);
-    let names = name::SchemaNames::of(schemas.keys())?;
-    let mut text = String::from(
-        "// Generated from openapi.json by `cargo xtask typescript --write`: do not edit.\n\n\
-         /** A value of JSON. */\n\
-         export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };\n",
-    );
-    for (name, schema) in schemas {
-        text.push('\n');
-        text.push_str(&shape::declaration(names.of_schema(name)?, schema, &names)?);
-    }
-    text.push('\n');
-    text.push_str(&operation::all(document, &names)?);
-    Ok(text)
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,11 +1,15 @@
-//! `cargo xtask verify`: the long-running checks, and docs/verification.md with their last results. R: D1
+//! `cargo xtask verify`: the long-running checks, and docs/verification.md with their last results.
+// R: D1
 
 mod api;
 mod chaos;
 pub(crate) mod clients;
 mod ledger;
 mod load;
-mod serving;
+mod paths;
+mod platforms;
+pub(crate) mod serving;
+mod vcp;
 mod viewers;
 mod websocket;
 
@@ -16,7 +20,7 @@ use crate::fault::fault;
 use crate::fuzz;
 use crate::program::{self, ExternalProgram};
 use crate::sim::{self, Mutants};
-use crate::{TaskVerb, generated, repository};
+use crate::{TaskVerb, generated, package, repository};
 use anyhow::{Context, Result, bail};
 use ledger::{ProofLedger, ProofRow};
 use std::time::Instant;
@@ -35,7 +39,9 @@ Usage: cargo xtask verify [--only NAME,…]
   bench        decoding speed, with the gate on instruction counts; writes docs/performance.md
   text         what text mode adds to a text delta; writes docs/performance.md
   eager        what starting tools early is worth; writes docs/performance.md
-  coverage     at least 90 % of the lines of `wire` and `engine`
+  paths        the scripts of docs/paths.md that build something, on a copy of the sources: a first program with the library,
+               and a new event
+  coverage     at least 90 % of the lines of the pure crates
   chaos        kill -9 of the server at nine places and at random, with viewers; every mutant noticed
   viewers      1,000 viewers that come back at once, 100 that never read: memory and lateness measured; writes
                docs/reliability.md
@@ -43,9 +49,12 @@ Usage: cargo xtask verify [--only NAME,…]
                hour of mixed load with a level resident set. THROUGHLINE_LOAD_TURNS, _LONG (long turns), _MINUTES make it
                smaller, _PROGRAM names the command that is measured (else a release build)
   websocket    Autobahn's WebSocket cases 1 to 7      (skipped where there is no Python 2.7)
+  api          schemathesis over the description of the API, against `throughline serve` (skipped where Python is missing)
   clients      twenty clients of the OpenAI surface, unmodified and pinned: every cell of the matrix works or is theirs, by
                docs/openai-clients.md, which it writes (skipped where npm, pip or a registry is missing)
-  api          schemathesis over the description of the API, against `throughline serve` (skipped where Python is missing)
+  vcp          the plugins of a checkout of VCPToolBox are listed, and their commands called (skipped without THROUGHLINE_VCP)
+  package      `cargo install` of the packed command with our crates as they are packed, serving its page (skipped without npm)
+  platforms    the command compiles for musl, ARM, Windows and macOS (a platform whose tools are not here is named)
 
 Takes hours on two cores; --only runs some of them anew and leaves the rows of the others. equivalence and corpus need
 THROUGHLINE_VECTORS. valgrind and a C++ compiler are installed if this is root on Debian or Ubuntu.",
@@ -71,7 +80,7 @@ struct Proof {
     run: fn() -> Result<ProofOutcome>,
 }
 
-const PROOFS: [Proof; 15] = [
+const PROOFS: [Proof; 19] = [
     Proof { name: "test", what: "All checks and tests of CI", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -130,8 +139,14 @@ const PROOFS: [Proof; 15] = [
         run: || bench::eager(bench::ReportTarget::Written).map(ProofOutcome::Holds),
     },
     Proof {
+        name: "paths",
+        what: "A new program with all recipes of the library, and a new event by the recipe, on a copy of the sources",
+        command: "cargo xtask verify --only paths",
+        run: paths::paths,
+    },
+    Proof {
         name: "coverage",
-        what: "Test coverage of `wire` and `engine`: at least 90 % of the lines",
+        what: "Test coverage of `wire`, `engine` and `speech`: at least 90 % of the lines",
         command: "cargo xtask coverage",
         run: || match coverage::tools() {
             Err(why) => Ok(ProofOutcome::Skipped(why.to_owned())),
@@ -147,17 +162,15 @@ const PROOFS: [Proof; 15] = [
     },
     Proof {
         name: "viewers",
-        what: "1,000 viewers reconnect at once, twice, to a running turn; 100 never read: no viewer misses \
-               an event, those that never read take less than 0.5 MB each and are disconnected in time, \
-               others wait at most 1.2 times as long",
+        what: "1,000 viewers reconnect to a running turn at once, twice; 100 never read: nobody misses an event, \
+               those that never read cost less than 0.5 MB each, others wait at most 1.2 times as long",
         command: "cargo xtask verify --only viewers",
         run: viewers::viewers,
     },
     Proof {
         name: "load",
-        what: "100,000 imported turns: the first page of any search takes at most 200 ms, the p99 of other \
-               requests rises by at most 10 ms while 50 searches run and are abandoned, and the resident \
-               set stays level in an hour of mixed load",
+        what: "100,000 imported turns: any search's first page within 200 ms; 50 abandoned searches add at most 10 ms \
+               to others' p99; the resident set stays level in an hour of mixed load",
         command: "cargo xtask verify --only load",
         run: load::load,
     },
@@ -179,6 +192,27 @@ const PROOFS: [Proof; 15] = [
                works, or is marked `theirs` with the reason",
         command: "cargo xtask verify --only clients",
         run: clients::clients,
+    },
+    Proof {
+        name: "vcp",
+        what: "A checkout of VCPToolBox: at least 47 of 69 plugins are listed, and commands that need no key do their work",
+        command: "THROUGHLINE_VCP=… cargo xtask verify --only vcp",
+        run: vcp::vcp,
+    },
+    Proof {
+        name: "package",
+        what: "`cargo install` of the packed command, with our other crates as they are packed: it serves the page",
+        command: "cargo xtask verify --only package",
+        run: || {
+            let outcome = package::install()?;
+            Ok(outcome.map_or_else(ProofOutcome::Skipped, ProofOutcome::Holds))
+        },
+    },
+    Proof {
+        name: "platforms",
+        what: "The command compiles for other platforms (`cargo check`, C parts included)",
+        command: "cargo xtask verify --only platforms",
+        run: platforms::platforms,
     },
 ];
 
@@ -306,4 +340,18 @@ fn fuzzing() -> Result<ProofOutcome> {
         fuzzed.len()
     );
     if crashes > 0 || fewest < FUZZ_RUNS { bail!("{figure}") } else { Ok(ProofOutcome::Holds(figure)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PROOFS, VERB};
+
+    // R: D1
+    #[test]
+    fn the_help_names_every_proof_in_its_order() {
+        let named = VERB.help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+        let named: Vec<_> = named.filter(|name| !name.is_empty()).collect();
+        let proofs: Vec<_> = PROOFS.iter().map(|proof| proof.name).collect();
+        assert_eq!(named, proofs);
+    }
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask web`: the page, from its sources to the files that the server carries in itself. R: U1, D1
+//! `cargo xtask web`: the page, from its sources to the files that the server carries in itself.
+// R: U1, D1
 
 mod budget;
 
@@ -117,6 +118,28 @@ pub(crate) fn script(name: &str, words: &[&str], throughline: &Path) -> Result<E
     let chromium = chromium().ok_or("Chromium is not installed (CHROMIUM=<path> names one)")?;
     let run = npm_here().args(["run", "--silent", name, "--workspace", "e2e", "--"]).args(words);
     Ok(run.env("THROUGHLINE_BIN", throughline).env("CHROMIUM", chromium))
+}
+
+/// The TypeScript client as it is published, packed into this folder; inside: why it cannot be packed here.
+pub(crate) fn pack_client(into: &Path) -> Result<Result<PathBuf, String>> {
+    if let Err(why) = installed()? {
+        return Ok(Err(why));
+    }
+    let staged = program::target()?.join("client-package");
+    let words = ["run", "--silent", "pack", "--workspace", "client", "--"];
+    npm_here().args(words).args([&staged]).run()?;
+    fs::create_dir_all(into).with_context(|| format!("{} cannot be made", into.display()))?;
+    let pack = npm_here().args(["pack", "--silent", "--pack-destination"]).args([into, &staged]);
+    let name = pack.text()?;
+    Ok(Ok(into.join(name.lines().last().unwrap_or_default())))
+}
+
+/// Runs a script of `web/generate`, which makes types of the API's description; inside: why it cannot run here.
+pub(crate) fn generate(script: &str) -> Result<Result<(), String>> {
+    if let Err(why) = installed()? {
+        return Ok(Err(why));
+    }
+    npm(&["run", "--silent", script, "--workspace", "generate"]).map(Ok)
 }
 
 fn chromium() -> Option<PathBuf> {

@@ -1,5 +1,13 @@
 //! The command line as types.
 
+mod recorded;
+mod talking;
+
+pub(crate) use recorded::{
+    DecodeApi, DecodeArgs, ExportArgs, ExportFileFormat, HistoryArgs, ImportArgs, ReplayArgs,
+};
+pub(crate) use talking::{AskArgs, ChatArgs, KeepArgs, TemplateArgs, TemplatesArgs};
+
 use crate::messages;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
@@ -10,6 +18,16 @@ use throughline_wire::Dialect;
 #[derive(Debug, Parser)]
 #[command(name = "throughline", version, propagate_version = true, after_long_help = messages::EXIT_CODES)]
 pub(crate) struct CliArgs {
+    /// Language of help, errors and the chat: en or zh [default: the locale's]
+    #[arg(
+        long,
+        global = true,
+        value_name = "LANGUAGE",
+        env = "THROUGHLINE_LANG",
+        hide_env = true,
+        display_order = 900
+    )]
+    pub(crate) lang: Option<String>,
     /// Subcommand to run.
     #[command(subcommand)]
     pub(crate) command: CliCommand,
@@ -24,6 +42,12 @@ pub(crate) enum CliCommand {
     /// Ask one question and print the answer
     #[command(after_long_help = messages::ASK_HELP)]
     Ask(AskArgs),
+    /// List the prompt templates that `-t` of `ask` and `chat` takes
+    #[command(after_long_help = messages::TEMPLATES_HELP)]
+    Templates(TemplatesArgs),
+    /// Say a text aloud, sentence by sentence, with a voice of the configuration
+    #[command(after_long_help = messages::SAY_HELP)]
+    Say(SayArgs),
     /// Decode a recorded or piped provider response into one JSON object
     #[command(after_long_help = messages::DECODE_HELP)]
     Decode(DecodeArgs),
@@ -33,18 +57,33 @@ pub(crate) enum CliCommand {
     /// List, show and run tools
     #[command(after_long_help = messages::TOOLS_HELP)]
     Tools(ToolsArgs),
+    /// Take over the MCP servers of another client's configuration
+    #[command(after_long_help = messages::MCP_HELP)]
+    Mcp(McpArgs),
     /// List known and configured model endpoints
     #[command(after_long_help = messages::UPSTREAMS_HELP)]
     Upstreams(UpstreamsArgs),
     /// Connect a model: choose it, enter its key, test it and write throughline.toml
     #[command(after_long_help = messages::CONNECT_HELP)]
     Connect(ConnectArgs),
+    /// Measure what an upstream can do and where it departs from its API, by 8 small requests
+    #[command(after_long_help = messages::PROBE_HELP)]
+    Probe(ProbeArgs),
     /// Serve agents over HTTP: the native API, WebSocket, and /v1/chat/completions for OpenAI clients
     #[command(after_long_help = messages::SERVE_HELP)]
     Serve(ServeArgs),
-    /// Create, list and revoke the server's API keys
+    /// Add, list, change and remove people who use the server
+    #[command(after_long_help = messages::USERS_HELP)]
+    Users(UsersArgs),
+    /// Create, list, change and revoke the server's API keys
     #[command(after_long_help = messages::KEYS_HELP)]
     Keys(KeysArgs),
+    /// Write a copy of everything that the server has stored, also while it runs
+    #[command(after_long_help = messages::BACKUP_HELP)]
+    Backup(BackupArgs),
+    /// Restore a backup
+    #[command(after_long_help = messages::RESTORE_HELP)]
+    Restore(RestoreArgs),
     /// Check configuration, keys, tools and sandbox, and suggest fixes
     #[command(after_long_help = messages::DOCTOR_HELP)]
     Doctor(DoctorArgs),
@@ -67,6 +106,9 @@ pub(crate) enum CliCommand {
     /// Print shell completions
     #[command(after_long_help = messages::COMPLETIONS_HELP)]
     Completions(CompletionsArgs),
+    /// Write the manual pages of all commands into a folder
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 /// Options that choose the model and the configuration.
@@ -87,53 +129,18 @@ pub(crate) struct ModelArgs {
     /// Base URL of an endpoint that is not configured; requires --api
     #[arg(long, value_name = "URL", requires = "api", value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
-    /// Wire format of --base-url: openai-chat, openai-responses, anthropic, gemini or ollama
+    /// Wire format of --base-url, such as openai-chat, anthropic or gemini (`throughline decode --help` lists all)
     #[arg(long, value_name = "API", requires = "base_url")]
     pub(crate) api: Option<Dialect>,
     /// Environment variable that holds the key of --base-url
     #[arg(long, value_name = "VARIABLE", requires = "base_url")]
     pub(crate) key_env: Option<String>,
-    /// Stream replies: on or off
+    /// Stream replies: on, off, or auto (whole replies where a stream breaks at its start)
     #[arg(long, value_name = "SWITCH")]
     pub(crate) streaming: Option<String>,
     /// Offer the demo tools as well: invented weather, an in-memory calendar, a tool that fails (demo.*)
     #[arg(long)]
     pub(crate) demo_tools: bool,
-}
-
-/// `throughline chat`.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct ChatArgs {
-    #[command(flatten)]
-    pub(crate) choice: ModelArgs,
-    /// Approve every call without asking
-    #[arg(long)]
-    pub(crate) approve: bool,
-    /// Plain text without repainting, even on a terminal
-    #[arg(long)]
-    pub(crate) plain: bool,
-}
-
-/// `throughline ask`.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct AskArgs {
-    /// Prompt; `-` reads it from standard input
-    #[arg(required = true, value_name = "PROMPT")]
-    pub(crate) prompt: Vec<String>,
-    #[command(flatten)]
-    pub(crate) choice: ModelArgs,
-    /// Attach an image (png, jpeg, gif or webp; repeatable)
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) image: Vec<PathBuf>,
-    /// Approve every call without asking
-    #[arg(long)]
-    pub(crate) approve: bool,
-    /// Print the finished message as one JSON object
-    #[arg(long, conflicts_with = "events")]
-    pub(crate) json: bool,
-    /// Print the turn's events as JSON lines as they arrive
-    #[arg(long)]
-    pub(crate) events: bool,
 }
 
 /// `throughline connect`.
@@ -157,7 +164,7 @@ pub(crate) struct ConnectArgs {
     /// Base URL of your own endpoint; requires --api
     #[arg(long, value_name = "URL", requires_all = ["api", "upstream"], value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
-    /// Wire format of --base-url: openai-chat, openai-responses, anthropic, gemini or ollama
+    /// Wire format of --base-url, such as openai-chat, anthropic or gemini (`throughline decode --help` lists all)
     #[arg(long, value_name = "API", requires = "base_url")]
     pub(crate) api: Option<Dialect>,
     /// Configuration file to write [default: throughline.toml in the current directory]
@@ -168,24 +175,56 @@ pub(crate) struct ConnectArgs {
     pub(crate) forget: bool,
 }
 
-/// `throughline decode`.
+/// `throughline probe`.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct DecodeArgs {
-    /// Wire format of the body, one of the names below
-    #[arg(long, value_name = "API")]
-    pub(crate) api: Dialect,
-    /// Feed the decoder random chunks of 1 to 300 bytes, from this seed; every seed gives the same result
-    #[arg(long, value_name = "N")]
-    pub(crate) chunk_seed: Option<u64>,
-    /// Recover tool calls that leaked into the text
+pub(crate) struct ProbeArgs {
+    /// Name from `throughline upstreams`, or UPSTREAM/MODEL, or a new name with --base-url
+    #[arg(value_name = "UPSTREAM")]
+    pub(crate) upstream: String,
+    /// Model to measure [default: that of the agent that uses the upstream]
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Most tokens of each reply
+    #[arg(long, value_name = "N", default_value_t = throughline::MEASURE_TOKENS_MAX, value_parser = clap::value_parser!(u32).range(16..=32_768))]
+    pub(crate) tokens: u32,
+    /// Write the settings into the configuration file; its comments stay
     #[arg(long)]
-    pub(crate) recover: bool,
-    /// Print each decoded event as a JSON line as it arrives, instead of one object
+    pub(crate) write: bool,
+    /// Print one JSON object instead of the table
     #[arg(long)]
-    pub(crate) events: bool,
-    /// Treat <think>…</think> in the text as reasoning
-    #[arg(long)]
-    pub(crate) think: bool,
+    pub(crate) json: bool,
+    /// Base URL of an endpoint that is not configured; requires --api
+    #[arg(long, value_name = "URL", requires = "api", value_hint = ValueHint::Url)]
+    pub(crate) base_url: Option<String>,
+    /// Wire format of --base-url, such as openai-chat, anthropic or gemini (`throughline decode --help` lists all)
+    #[arg(long, value_name = "API", requires = "base_url")]
+    pub(crate) api: Option<Dialect>,
+    /// Environment variable that holds the key
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) key_env: Option<String>,
+    /// Configuration file [default: throughline.toml in the current directory]
+    #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// `throughline say`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SayArgs {
+    /// Text to say, in Markdown; `-` or none: standard input
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Option<String>,
+    /// Voice of the configuration [default: the one called `default`, or the only one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) voice: Option<String>,
+    /// WAV file to write instead of playing; `-` for standard output
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sentences")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the sentences, one on each line, and say nothing
+    #[arg(long = "text", visible_alias = "dry-run")]
+    pub(crate) sentences: bool,
+    /// Configuration file [default: throughline.toml in the current directory, if there is one]
+    #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// `throughline parse`.
@@ -281,6 +320,30 @@ pub(crate) enum ToolsCommand {
     },
 }
 
+/// `throughline mcp`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    pub(crate) command: McpCommand,
+}
+
+/// The subcommands of `mcp`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Convert the MCP servers of Claude, Cursor or VS Code to `[mcp.NAME]` and print them
+    Import {
+        /// JSON file with `mcpServers` or `servers`; `-` for standard input
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// Add them to the configuration file instead; servers that it has already stay as they are
+        #[arg(long)]
+        write: bool,
+        /// Configuration file to write [default: throughline.toml in the current directory]
+        #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
+        config: Option<PathBuf>,
+    },
+}
+
 /// `throughline upstreams`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct UpstreamsArgs {
@@ -299,123 +362,6 @@ pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// `throughline history`.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct HistoryArgs {
-    /// List turns instead of tool calls
-    #[arg(long, conflicts_with_all = ["tool", "source", "turn", "text"])]
-    pub(crate) turns: bool,
-    /// Only calls of this tool
-    #[arg(long, value_name = "NAME")]
-    pub(crate) tool: Option<String>,
-    /// Only calls of tools from this source: builtin, mcp:files, ...
-    #[arg(long, value_name = "SOURCE")]
-    pub(crate) source: Option<String>,
-    /// Only this status; for calls also several: error,denied; for turns: completed, running, ...
-    #[arg(long, value_name = "STATUS")]
-    pub(crate) status: Option<String>,
-    /// Only this turn
-    #[arg(long, value_name = "TURN")]
-    pub(crate) turn: Option<String>,
-    /// Only this conversation
-    #[arg(long, value_name = "CONVERSATION")]
-    pub(crate) conversation: Option<String>,
-    /// Only calls with this text in name, arguments, result or error
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) text: Option<String>,
-    /// Only this user
-    #[arg(long, value_name = "USER")]
-    pub(crate) user: Option<String>,
-    /// Maximum number of rows
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
-    pub(crate) limit: u32,
-    /// Store to read, also while a server runs: a file or postgres://… [default: from the configuration]
-    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
-    pub(crate) store: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `throughline export`.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct ExportArgs {
-    /// Id of the conversation
-    #[arg(value_name = "CONVERSATION")]
-    pub(crate) conversation: String,
-    /// Output format [default: from FILE's extension, else jsonl]
-    #[arg(long, value_name = "FORMAT", value_enum)]
-    pub(crate) format: Option<ExportFileFormat>,
-    /// Output file [default: standard output]
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) output: Option<PathBuf>,
-    /// Markdown only: last turn of the branch [default: the latest one]
-    #[arg(long, value_name = "TURN")]
-    pub(crate) leaf: Option<String>,
-    /// Store to read, also while a server runs: a file or postgres://… [default: from the configuration]
-    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
-    pub(crate) store: Option<PathBuf>,
-}
-
-/// File format of an exported conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ExportFileFormat {
-    /// Complete: the format that `import` reads
-    Jsonl,
-    /// One branch as readable text
-    Markdown,
-    /// Tool calls, for spreadsheets
-    Csv,
-}
-
-/// `throughline import`.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct ImportArgs {
-    /// File to import; `-` for standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-    #[command(flatten)]
-    pub(crate) at: StoreArgs,
-    /// Print the conversation as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `throughline replay`.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct ReplayArgs {
-    /// Id of the turn [default: the latest one]
-    #[arg(value_name = "TURN", conflicts_with = "from")]
-    pub(crate) turn: Option<String>,
-    /// Store to read, also while a server runs: a file or postgres://… [default: from the configuration]
-    #[arg(long, value_name = "FILE|URL", conflicts_with = "from", value_hint = ValueHint::FilePath)]
-    pub(crate) store: Option<PathBuf>,
-    /// File with the turn's events as JSON lines; `-` for standard input
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) from: Option<PathBuf>,
-    /// Playback speed: 4x, 0.5x or max [default: 1x; max if output is a pipe]
-    #[arg(long, value_name = "SPEED")]
-    pub(crate) speed: Option<String>,
-    /// Step through the events with the arrow keys
-    #[arg(long, conflicts_with_all = ["speed", "events", "at"])]
-    pub(crate) step: bool,
-    /// Print the events as JSON lines
-    #[arg(long, conflicts_with = "at")]
-    pub(crate) events: bool,
-    /// Print the message as it was after this event
-    #[arg(long, value_name = "SEQ", group = "found")]
-    pub(crate) at: Option<u64>,
-    /// Decode the stored upstream bytes again and compare the result with the log
-    #[arg(long, group = "found", conflicts_with_all = ["from", "speed", "step", "events", "plain"])]
-    pub(crate) decode_raw: bool,
-    /// Print JSON: with --at the whole message, with --decode-raw the findings
-    #[arg(long, requires = "found")]
-    pub(crate) json: bool,
-    /// Plain text without repainting, even on a terminal
-    #[arg(long)]
-    pub(crate) plain: bool,
 }
 
 /// `throughline serve`.
@@ -442,30 +388,20 @@ pub(crate) struct KeysArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     /// Create a key and show it once
-    Create {
-        #[command(flatten)]
-        at: StoreArgs,
-        /// Name of the key
-        #[arg(long, value_name = "NAME")]
-        name: String,
-        /// Scopes of the key: chat, tools, admin
-        #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "chat")]
-        scopes: Vec<String>,
-        /// Expire the key after this many days [default: never]
-        #[arg(long, value_name = "DAYS")]
-        days: Option<u32>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// List all keys, without their secrets
+    Create(CreateKeyArgs),
+    /// List the keys of all people, without their secrets
     List {
         #[command(flatten)]
         at: StoreArgs,
+        /// Only keys of this person
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
+    /// Change the limits and the models of a key
+    Set(SetKeyArgs),
     /// Revoke a key; its streams end within a second
     Revoke {
         /// Key id from `throughline keys list`; a unique prefix is enough
@@ -473,6 +409,168 @@ pub(crate) enum KeysCommand {
         #[command(flatten)]
         at: StoreArgs,
     },
+}
+
+/// `throughline backup`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BackupArgs {
+    /// New or empty folder for the backup
+    #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+    #[command(flatten)]
+    pub(crate) at: StoreArgs,
+}
+
+/// `throughline restore`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RestoreArgs {
+    /// Folder of a backup
+    #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
+    /// Replace what is there; it is moved to a folder beside it
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) at: StoreArgs,
+}
+
+/// `throughline keys create`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CreateKeyArgs {
+    #[command(flatten)]
+    pub(crate) at: StoreArgs,
+    /// Name of the key
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: String,
+    /// Person whose key it is [default: the first one, local]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// Scopes of the key: chat, tools, agents, admin
+    #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "chat")]
+    pub(crate) scopes: Vec<String>,
+    /// Expire the key after this many days [default: never]
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) days: Option<u32>,
+    /// Agents, UPSTREAM/MODEL or UPSTREAM/* that the key may use [default: all]
+    #[arg(long, value_name = "MODELS", value_delimiter = ',')]
+    pub(crate) models: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: UsageLimitArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `throughline keys set`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SetKeyArgs {
+    /// Key id from `throughline keys list`; a unique prefix is enough
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) at: StoreArgs,
+    /// Agents, UPSTREAM/MODEL or UPSTREAM/* that the key may use, or all
+    #[arg(long, value_name = "MODELS", value_delimiter = ',')]
+    pub(crate) models: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: UsageLimitArgs,
+}
+
+/// Limits of a person or a key. Days and months are those of UTC.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub(crate) struct UsageLimitArgs {
+    /// Turns that may begin in a day, or none for no limit
+    #[arg(long, value_name = "N|none")]
+    pub(crate) turns_per_day: Option<String>,
+    /// Turns that may begin in a calendar month, or none for no limit
+    #[arg(long, value_name = "N|none")]
+    pub(crate) turns_per_month: Option<String>,
+    /// Tokens that models may read and write in a day, or none for no limit
+    #[arg(long, value_name = "N|none")]
+    pub(crate) tokens_per_day: Option<String>,
+    /// Tokens that models may read and write in a calendar month, or none for no limit
+    #[arg(long, value_name = "N|none")]
+    pub(crate) tokens_per_month: Option<String>,
+}
+
+/// `throughline users`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct UsersArgs {
+    #[command(subcommand)]
+    pub(crate) command: UsersCommand,
+}
+
+/// The subcommands of `users`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum UsersCommand {
+    /// Add a person, or bring one back who was removed
+    Add(AddUserArgs),
+    /// List people with what they have used
+    List {
+        #[command(flatten)]
+        at: StoreArgs,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change the rights and the limits of a person
+    Set(SetUserArgs),
+    /// Remove a person: revoke all keys and keep or delete the data
+    Remove(RemoveUserArgs),
+}
+
+/// `throughline users add`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AddUserArgs {
+    /// Name: 1 to 64 letters, digits, -, _, ., @ or +
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) at: StoreArgs,
+    /// Keys of this person may have the scope admin
+    #[arg(long)]
+    pub(crate) admin: bool,
+    #[command(flatten)]
+    pub(crate) limits: UsageLimitArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `throughline users set`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SetUserArgs {
+    /// Name
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) at: StoreArgs,
+    /// Keys of this person may have the scope admin
+    #[arg(long, conflicts_with = "no_admin")]
+    pub(crate) admin: bool,
+    /// Keys of this person may not have the scope admin, and those that do lose it
+    #[arg(long)]
+    pub(crate) no_admin: bool,
+    #[command(flatten)]
+    pub(crate) limits: UsageLimitArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `throughline users remove`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RemoveUserArgs {
+    /// Name
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) at: StoreArgs,
+    /// Keep conversations, files, agents and remembered answers (the default)
+    #[arg(long, conflicts_with = "delete_data")]
+    pub(crate) keep_data: bool,
+    /// Delete conversations, files, agents and remembered answers for good
+    #[arg(long)]
+    pub(crate) delete_data: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Options that locate the store, or the server that has it open.
@@ -499,6 +597,17 @@ pub(crate) struct MockArgs {
     /// Serve the demo model (the default without --script)
     #[arg(long)]
     pub(crate) demo: bool,
+    /// Plant a quirk, by its name in docs/mock.md (repeatable); without --script in a model that can do everything
+    #[arg(long, value_name = "NAME", conflicts_with = "demo")]
+    pub(crate) quirk: Vec<throughline_testkit::PlantedQuirk>,
+}
+
+/// `throughline man`.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct ManArgs {
+    /// Folder to write them to; it is created if it does not exist
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) folder: PathBuf,
 }
 
 /// `throughline completions`.

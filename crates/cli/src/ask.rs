@@ -1,16 +1,19 @@
 //! `throughline ask`: one turn.
 
+mod prompt;
+mod schema;
+
 use crate::args::AskArgs;
 use crate::chat::turn_commands::AlwaysAnswers;
+use crate::conversation::{ConversationSession, OngoingTurn, TurnText};
 use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::line_prompts::{LinePrompter, typed_lines};
 use crate::messages::{self, UiLanguage, UiText};
-use crate::picture::PictureFile;
+use crate::output::{errln, outln};
 use crate::plain::{PlainOutput, PlainRenderer, for_terminal};
-use crate::setup::AppContext;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use throughline::engine::fold::AssistantMessage;
-use throughline::{ApprovalMode, Event, EventKind, TurnStatus, UserInput};
+use throughline::{AnswerSchema, ApprovalMode, Event, EventKind, TurnStatus};
 use tokio::sync::mpsc;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,6 +21,8 @@ enum OutputFormat {
     Text,
     Message,
     Events,
+    /// The answer as JSON, once it is there and checked.
+    Value,
 }
 
 /// Presence of somebody who can answer questions.
@@ -29,8 +34,8 @@ enum PersonPresence {
 
 /// Asks and prints.
 pub(crate) async fn run(args: &AskArgs) -> CommandResult {
-    let words = UiText(UiLanguage::of_environment());
-    let input = input(args)?;
+    let words = UiText(UiLanguage::current());
+    let input = prompt::read(args)?;
     let person = if io::stdin().is_terminal() && io::stderr().is_terminal() {
         PersonPresence::AtTheTerminal
     } else {
@@ -41,99 +46,158 @@ pub(crate) async fn run(args: &AskArgs) -> CommandResult {
         (false, PersonPresence::AtTheTerminal) => ApprovalMode::Ask,
         (false, PersonPresence::Nobody) => ApprovalMode::DenyAll { reason: words.not_asked().to_owned() },
     };
-    let format = match (args.json, args.events) {
-        (true, _) => OutputFormat::Message,
-        (_, true) => OutputFormat::Events,
+    let schema = args.schema.as_deref().map(schema::read).transpose()?;
+    let format = match (args.json, args.events, &schema) {
+        (true, ..) => OutputFormat::Message,
+        (_, true, _) => OutputFormat::Events,
+        (.., Some(_)) => OutputFormat::Value,
         _ => OutputFormat::Text,
     };
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
-    let context = AppContext::open(&args.choice, approval).await?;
-    let mut turn = context.app.ask(input).await.map_err(|error| messages::setup(&error))?;
-    crate::setup::print_faults(&context.app.source_faults());
-    crate::setup::print_unmatched_rules(&context.app);
-    let mut prompter = LinePrompter::new(turn.control(), context.app.clone(), words);
-    let mut answers = None;
-    let mut printer = EventPrinter {
-        format,
-        plain: PlainRenderer::new(words),
-        message: AssistantMessage::default(),
-        output_error: None,
-    };
-    let mut status = TurnStatus::Interrupted;
-    let mut remembered = AlwaysAnswers::default();
-    let mut cancelled = false;
-    loop {
-        tokio::select! {
-            event = turn.next() => {
-                let Some(event) = event else { break };
-                if let EventKind::StreamEnd { status: ended } = event.kind {
-                    status = ended;
-                }
-                remembered.apply(&event);
-                printer.take(&event);
-                prompter.take(&event).await;
-                if prompter.is_open() && answers.is_none() {
-                    answers = Some(typed_lines().map_err(|error| messages::no_runtime(&error))?);
-                }
-                // Nobody reads any more: what the turn still does is in vain.
-                if printer.output_error.is_some() && !std::mem::replace(&mut cancelled, true) {
-                    let _ = turn.cancel().await;
-                }
-            }
-            stop_requested = stop_signals.recv() => {
-                if stop_requested.is_none() || std::mem::replace(&mut cancelled, true) {
-                    // Dropping the turn stops what still runs.
-                    return Ok(CliExit::Cancelled);
-                }
-                eprintln!("\n{} · {}", words.stopping(), words.leave_hint());
-                let _ = turn.cancel().await;
-            }
-            answer = next_line(&mut answers), if prompter.is_open() => prompter.take_line(&answer).await,
-        }
-    }
-    if let Some(fault) = remembered.fault(&context.app) {
-        eprintln!("{}", messages::not_remembered(&fault));
-    }
-    match printer.finish() {
-        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(CliExit::Done),
-        Some(error) => Err(messages::output_failed(&error)),
-        None => Ok(CliExit::of(status)),
-    }
+    let mut talk = ConversationSession::open(&args.choice, approval, &args.keep).await?;
+    let form = schema.as_ref().map(AnswerSchema::instructions);
+    let instructions: Vec<String> = args.system.iter().cloned().chain(form).collect();
+    talk.instructions = Some(instructions.join("\n\n")).filter(|text| !text.is_empty());
+    let mut asking = Asking { format, is_quiet: args.quiet, words, stop_signals: &mut stop_signals };
+    let outcome = asking.run(&mut talk, args, input, schema.as_ref()).await;
+    talk.close().await;
+    outcome
 }
 
-/// The prompt with `-` replaced by standard input, and pictures.
-fn input(args: &AskArgs) -> Result<UserInput, CliFailure> {
-    let mut text = String::new();
-    // Words follow each other as in a sentence; what comes from standard input stands by itself.
-    let mut gap = "";
-    for part in &args.prompt {
-        if part == "-" {
-            let mut read = String::new();
-            io::stdin().read_to_string(&mut read).map_err(|error| messages::input_failed(&error))?;
-            if !text.is_empty() {
-                text.push_str("\n\n");
+/// Display of turns, and the signals that stop them.
+struct Asking<'a> {
+    format: OutputFormat,
+    is_quiet: bool,
+    words: UiText,
+    stop_signals: &'a mut mpsc::Receiver<()>,
+}
+
+impl Asking<'_> {
+    async fn run(
+        &mut self,
+        talk: &mut ConversationSession,
+        args: &AskArgs,
+        input: TurnText,
+        schema: Option<&AnswerSchema>,
+    ) -> CommandResult {
+        if args.keep.continues || args.keep.resume.is_some() {
+            let past = talk.resume(args.keep.resume.as_deref()).await?;
+            // What was cut off comes to its end first.
+            if let Some(past) = past.filter(|past| past.is_running) {
+                let (ended, _) = self.follow(talk, past.turn).await?;
+                if ended == CliExit::Cancelled || input.text.is_empty() {
+                    return Ok(ended);
+                }
             }
-            text.push_str(read.trim_end());
-            gap = "\n\n";
-        } else {
-            text.push_str(gap);
-            text.push_str(part);
-            gap = " ";
+        }
+        if input.text.trim().is_empty() {
+            return Err(messages::nothing_asked());
+        }
+        let turn = talk.send(input).await?;
+        if let Some(app) = talk.app() {
+            crate::setup::print_faults(&app.source_faults());
+            crate::setup::print_unmatched_rules(app);
+        }
+        let (exit, message) = self.follow(talk, turn).await?;
+        match schema {
+            Some(schema) if exit == CliExit::Done => self.print_value(talk, schema, &message).await,
+            _ => Ok(exit),
         }
     }
-    if text.trim().is_empty() {
-        return Err(messages::nothing_asked());
+
+    /// Prints the answer as JSON. One that does not fit is sent back once.
+    async fn print_value(
+        &mut self,
+        talk: &mut ConversationSession,
+        schema: &AnswerSchema,
+        message: &AssistantMessage,
+    ) -> CommandResult {
+        let value = match schema::value_in(schema, message) {
+            Ok(value) => value,
+            Err(why) => {
+                if !self.is_quiet {
+                    errln!("{}", for_terminal(&messages::answer_is_repaired(&why)));
+                }
+                let text = AnswerSchema::correction(&why);
+                let turn = talk.send(TurnText { text, pictures: Vec::new() }).await?;
+                let (exit, message) = self.follow(talk, turn).await?;
+                if exit != CliExit::Done {
+                    return Ok(exit);
+                }
+                let again = schema::value_in(schema, &message);
+                again.map_err(|why| messages::answer_does_not_fit(&crate::plain::one_line(&why)))?
+            }
+        };
+        crate::output::json_line(&value).map_err(|error| messages::output_failed(&error))?;
+        Ok(CliExit::Done)
     }
-    let mut input = UserInput::from(text);
-    for path in &args.image {
-        input = PictureFile::load(path)?.attach(input);
+
+    /// Prints a turn to its end.
+    async fn follow(
+        &mut self,
+        talk: &ConversationSession,
+        mut turn: OngoingTurn,
+    ) -> Result<(CliExit, AssistantMessage), CliFailure> {
+        let mut prompter = LinePrompter::new(turn.control(), talk.app().cloned(), self.words);
+        let mut answers = None;
+        let mut printer = EventPrinter {
+            format: self.format,
+            is_quiet: self.is_quiet,
+            plain: PlainRenderer::new(self.words),
+            message: AssistantMessage::default(),
+            output_error: None,
+        };
+        let mut status = TurnStatus::Interrupted;
+        let mut remembered = AlwaysAnswers::default();
+        let mut cancelled = false;
+        loop {
+            tokio::select! {
+                event = turn.next() => {
+                    let Some(event) = event else { break };
+                    if let EventKind::StreamEnd { status: ended, .. } = event.kind {
+                        status = ended;
+                    }
+                    remembered.apply(&event);
+                    printer.take(&event);
+                    prompter.take(&event).await;
+                    if prompter.is_open() && answers.is_none() {
+                        answers = Some(typed_lines().map_err(|error| messages::no_runtime(&error))?);
+                    }
+                    // Nobody reads any more: what the turn still does is in vain.
+                    if printer.output_error.is_some() && !std::mem::replace(&mut cancelled, true) {
+                        turn.cancel().await;
+                    }
+                }
+                stop_requested = self.stop_signals.recv() => {
+                    if stop_requested.is_none() || std::mem::replace(&mut cancelled, true) {
+                        // What still runs ends with this process.
+                        return Ok((CliExit::Cancelled, printer.message));
+                    }
+                    errln!("\n{} · {}", self.words.stopping(), self.words.leave_hint());
+                    turn.cancel().await;
+                }
+                answer = next_line(&mut answers), if prompter.is_open() => prompter.take_line(&answer).await,
+            }
+        }
+        if let Some(failure) = turn.lost() {
+            return Err(failure.into());
+        }
+        if let Some(fault) = remembered.fault(talk.app()) {
+            errln!("{}", messages::not_remembered(&fault));
+        }
+        let (message, error) = printer.finish();
+        match error {
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok((CliExit::Done, message)),
+            Some(error) => Err(messages::output_failed(&error)),
+            None => Ok((CliExit::of(status), message)),
+        }
     }
-    Ok(input)
 }
 
 /// Prints events in one of three forms; an output that fails is remembered, not retried.
 struct EventPrinter {
     format: OutputFormat,
+    is_quiet: bool,
     plain: PlainRenderer,
     message: AssistantMessage,
     output_error: Option<io::Error>,
@@ -150,30 +214,36 @@ impl EventPrinter {
                 self.message.absorb(event);
                 Ok(())
             }
-            OutputFormat::Events => print_json_line(event),
+            OutputFormat::Value => {
+                self.message.absorb(event);
+                self.text(event)
+            }
+            OutputFormat::Events => print_json_line(&event.clone().for_viewers()),
         }
         .err();
     }
 
     fn text(&mut self, event: &Event) -> io::Result<()> {
-        let terminal = io::stdout().is_terminal();
+        let terminal = io::stdout().is_terminal() && self.format == OutputFormat::Text;
         for piece in self.plain.apply(event) {
             match piece {
+                PlainOutput::Text(_) if self.format == OutputFormat::Value => {}
                 PlainOutput::Text(text) => {
                     let mut out = io::stdout().lock();
                     let text = if terminal { for_terminal(&text) } else { text };
                     out.write_all(text.as_bytes())?;
                     out.flush()?;
                 }
-                PlainOutput::Note(note) => {
+                PlainOutput::Note(_) if self.is_quiet => {}
+                PlainOutput::Note(note) | PlainOutput::Fault(note) => {
                     // On one screen with the text a note has a line of its own.
                     if terminal && self.plain.is_mid_line() {
-                        println!();
+                        outln!();
                     }
                     if io::stderr().is_terminal() {
-                        eprintln!("\x1b[2m{note}\x1b[0m")
+                        errln!("\x1b[2m{note}\x1b[0m")
                     } else {
-                        eprintln!("{note}")
+                        errln!("{note}")
                     }
                     if terminal {
                         self.plain.mark_note_printed();
@@ -184,11 +254,11 @@ impl EventPrinter {
         Ok(())
     }
 
-    fn finish(mut self) -> Option<io::Error> {
+    fn finish(mut self) -> (AssistantMessage, Option<io::Error>) {
         if self.format == OutputFormat::Message && self.output_error.is_none() {
             self.output_error = print_json_line(&self.message).err();
         }
-        self.output_error
+        (self.message, self.output_error)
     }
 }
 

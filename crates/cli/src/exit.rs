@@ -1,6 +1,8 @@
 //! Exit codes: what a script learns from the command without reading its output.
 
-use crate::messages;
+use crate::chinese;
+use crate::messages::{self, UiLanguage};
+use crate::output::{err, errln, out};
 use std::fmt;
 use std::process::ExitCode;
 use throughline_engine::TurnStatus;
@@ -71,13 +73,21 @@ pub(crate) type CommandResult = Result<CliExit, CliFailure>;
 
 /// Prints a failure on stderr and says how to exit.
 pub(crate) fn print_failure(failure: &CliFailure) -> CliExit {
-    eprintln!("{failure}");
+    errln!("{failure}");
     failure.exit
 }
 
 /// Prints what clap has to say: help and version are wanted output, the rest is a usage error.
 pub(crate) fn print_clap_error(error: &clap::Error) -> CliExit {
-    // A closed stdout or stderr leaves nobody to tell.
-    let _ = error.print();
-    if error.use_stderr() { CliExit::Usage } else { CliExit::Done }
+    let exit = if error.use_stderr() { CliExit::Usage } else { CliExit::Done };
+    if UiLanguage::current() == UiLanguage::English {
+        // A closed stdout or stderr leaves nobody to tell.
+        let _ = error.print();
+        return exit;
+    }
+    match exit {
+        CliExit::Done => out!("{}", chinese::rendered(&error.render().to_string())),
+        _ => err!("{}", chinese::usage_error(error)),
+    }
+    exit
 }

@@ -1,4 +1,5 @@
-//! `throughline export`: a conversation out of a store's file, also while a server has it open. R: S4
+//! `throughline export`: a conversation out of a store's file, also while a server has it open.
+// R: S4
 
 use crate::args::{ExportArgs, ExportFileFormat};
 use crate::data_dir;
@@ -11,12 +12,11 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::Path;
 use throughline_engine::Event;
-use throughline_server::portable::{
-    NoMediaLinks, PortableConversation, PortableTurn, csv, embed_media, markdown, media_files, write_jsonl,
+use throughline_server::{
+    NoMediaLinks, PortableConversation, PortableTurn, calls_csv_header, conversation_markdown, embed_media,
+    media_files, message_from, write_call_csv, write_jsonl,
 };
-use throughline_server::turn_log::message_from;
-use throughline_store::StoreError;
-use throughline_store::catalog::{CallFilter, ConversationRow, PAGE_ROWS_MAX, PageRequest};
+use throughline_store::{BlobFolder, CallFilter, ConversationRow, PAGE_ROWS_MAX, PageRequest, StoreError};
 
 /// Conversations that are named when there is none of the name that was given.
 const LATEST_SHOWN: u32 = 5;
@@ -31,18 +31,8 @@ pub(crate) async fn run(args: &ExportArgs) -> CommandResult {
     };
     let text = match export_format(args) {
         ExportFileFormat::Jsonl => {
-            let user = row.user.clone();
-            let mut portable = export_all(&store, row).await.map_err(failed)?;
             let blobs = blobs_in(&data_dir::folder().ok_or_else(messages::no_data_folder)?);
-            let mut content = BTreeMap::new();
-            for (_, id) in media_files(&mut portable) {
-                let Some(file) = store.file(&user, &id).await.map_err(failed)? else { continue };
-                // What cannot be read stays a name: the rest of the conversation is worth more than nothing.
-                if let Ok(Some(bytes)) = blobs.read(&file.hash).await {
-                    content.insert(id, bytes);
-                }
-            }
-            embed_media(&mut portable, &content);
+            let portable = portable(&store, row, &blobs).await.map_err(failed)?;
             write_jsonl(&portable, Timestamp::now().as_millisecond())
         }
         ExportFileFormat::Markdown => match export_branch(&store, &row, args.leaf.as_deref())
@@ -71,6 +61,26 @@ fn export_format(args: &ExportArgs) -> ExportFileFormat {
     })
 }
 
+/// A whole conversation with its media.
+pub(crate) async fn portable(
+    store: &ReadOnlyStore,
+    row: ConversationRow,
+    blobs: &BlobFolder,
+) -> Result<PortableConversation, StoreError> {
+    let user = row.user.clone();
+    let mut portable = export_all(store, row).await?;
+    let mut content = BTreeMap::new();
+    for (_, id) in media_files(&mut portable) {
+        let Some(file) = store.file(&user, &id).await? else { continue };
+        // What cannot be read stays a name: the rest of the conversation is worth more than nothing.
+        if let Ok(Some(bytes)) = blobs.read(&file.hash).await {
+            content.insert(id, bytes);
+        }
+    }
+    embed_media(&mut portable, &content);
+    Ok(portable)
+}
+
 async fn export_all(store: &ReadOnlyStore, row: ConversationRow) -> Result<PortableConversation, StoreError> {
     let mut turns = Vec::new();
     for turn in store.tree(&row.user, &row.id).await? {
@@ -78,7 +88,13 @@ async fn export_all(store: &ReadOnlyStore, row: ConversationRow) -> Result<Porta
         for record in store.records(&turn.id).await?.unwrap_or_default() {
             events.push(serde_json::from_slice(&record.payload).map_err(StoreError::failed)?);
         }
-        turns.push(PortableTurn { id: turn.id, parent: turn.parent, model: turn.model, events });
+        turns.push(PortableTurn {
+            id: turn.id,
+            parent: turn.parent,
+            model: turn.model,
+            rating: turn.rating,
+            events,
+        });
     }
     Ok(PortableConversation::of(row, turns))
 }
@@ -90,7 +106,7 @@ async fn export_branch(
     leaf: Option<&str>,
 ) -> Result<Option<String>, StoreError> {
     let Some(leaf) = leaf.or(row.leaf_id.as_deref()) else {
-        return Ok(Some(markdown(&row.title, &[], &NoMediaLinks)));
+        return Ok(Some(conversation_markdown(&row.title, &[], &NoMediaLinks)));
     };
     if store.turn(leaf).await?.is_none_or(|turn| turn.conversation_id.as_ref() != Some(&row.id)) {
         return Ok(None);
@@ -104,15 +120,15 @@ async fn export_branch(
         }
         messages.push(message_from(&events, &turn));
     }
-    Ok(Some(markdown(&row.title, &messages, &NoMediaLinks)))
+    Ok(Some(conversation_markdown(&row.title, &messages, &NoMediaLinks)))
 }
 
 async fn export_calls(store: &ReadOnlyStore, row: &ConversationRow) -> Result<String, StoreError> {
     let filter = CallFilter { conversation_id: Some(row.id.clone()), ..CallFilter::default() };
-    let (mut text, mut page) = (csv::csv_header(), PageRequest::first().limit(PAGE_ROWS_MAX));
+    let (mut text, mut page) = (calls_csv_header(), PageRequest::first().limit(PAGE_ROWS_MAX));
     loop {
         let call_page = store.calls(&row.user, &filter, &page).await?;
-        call_page.items.iter().for_each(|call| csv::write_row(&mut text, call));
+        call_page.items.iter().for_each(|call| write_call_csv(&mut text, call));
         match call_page.next {
             Some(next) => page = PageRequest::after(next).limit(PAGE_ROWS_MAX),
             None => return Ok(text),

@@ -1,4 +1,5 @@
-//! `throughline import`: a conversation into the store, or through the server that has it open. R: S4
+//! `throughline import`: a conversation into the store, or through the server that has it open.
+// R: S4
 
 use crate::args::{ImportArgs, ModelArgs};
 use crate::exit::{CliExit, CliFailure, CommandResult};
@@ -11,17 +12,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::io::{self, Read};
 use std::path::Path;
-use throughline_server::gate::LOCAL_USER;
-use throughline_server::media_store::CatalogMediaStore;
-use throughline_server::portable::{self, ImportFormat, ImportTarget, PortableConversation};
+use throughline_server::{
+    CatalogMediaStore, ImportFormat, ImportTarget, LOCAL_USER, PortableConversation, import_conversation,
+    parse_conversation,
+};
 
 /// Reads the file and takes in what it holds.
 pub(crate) async fn run(args: &ImportArgs) -> CommandResult {
-    let words = UiText(UiLanguage::of_environment());
+    let words = UiText(UiLanguage::current());
     let text = read_file(&args.file)?;
     // Read here even if a server does it again: what is wrong with the file is said of the file.
-    let portable =
-        portable::parse_conversation(&text, import_format(&args.file), Timestamp::now().as_millisecond());
+    let portable = parse_conversation(&text, import_format(&args.file), Timestamp::now().as_millisecond());
     let portable = portable.map_err(|error| messages::not_importable(&args.file, &error))?;
     let turns = portable.turns.len();
     let choice = ModelArgs { config: args.at.config.clone(), ..ModelArgs::default() };
@@ -63,14 +64,14 @@ async fn import_into_store(
     let media = CatalogMediaStore::new(storage.catalog(), storage.blobs_unlocked(), inline_max.into());
     let (log, catalog) = (storage.log(), storage.catalog());
     let destination = ImportTarget { log: &*log, catalog: &*catalog, media: &media };
-    let import_result = portable::import_conversation(destination, LOCAL_USER, portable, now).await;
+    let import_result = import_conversation(destination, LOCAL_USER, portable, now).await;
     let import_result = match import_result {
         Ok(id) => storage.catalog().conversation(LOCAL_USER, &id).await.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
     storage.store.close().await;
     let row = import_result.map_err(|why| messages::not_imported(&why))?.map(|summary| summary.conversation);
-    let row = row.ok_or_else(|| messages::not_imported(&"it is not there after it was taken in"))?;
+    let row = row.ok_or_else(|| messages::not_imported(&messages::lost_after_import()))?;
     Ok(json!({"id": row.id, "title": row.title, "leaf_id": row.leaf_id, "created_at": row.created_at}))
 }
 

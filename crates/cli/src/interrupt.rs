@@ -75,8 +75,12 @@ pub(crate) fn stop_signals_in(terminal: ControllingTerminal) -> io::Result<mpsc:
         });
     }
     #[cfg(not(unix))]
-    tokio::spawn(
-        async move { while tokio::signal::ctrl_c().await.is_ok() && sender.send(()).await.is_ok() {} },
-    );
+    {
+        // The end of a terminal is a signal on Unix only.
+        let _ = terminal;
+        tokio::spawn(async move {
+            while tokio::signal::ctrl_c().await.is_ok() && sender.send(()).await.is_ok() {}
+        });
+    }
     Ok(receiver)
 }

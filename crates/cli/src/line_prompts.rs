@@ -5,14 +5,16 @@ use crate::chat::form::{FormAnswers, QuestionForm};
 use crate::chat::question::{PendingQuestion, QuestionInput, parse_edited};
 use crate::chat::transcript::{ReasoningView, TurnTranscript};
 use crate::chat::turn_commands;
+use crate::conversation::OngoingControl;
 use crate::messages::UiText;
+use crate::output::{err, errln};
 use crate::plain::for_terminal;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use throughline::{
     ApprovalDecision, ApprovalResponse, ApprovalScope, Event, EventKind, RememberRequest, Throughline,
-    ToolAnswer, TurnControl,
+    ToolAnswer,
 };
 use throughline_engine::{ApprovalId, ArgumentConstraints, ElicitationMode as Wanted, ToolQuestion};
 use throughline_tools::{QuestionHandler, ToolSpec, complete_answer};
@@ -24,8 +26,9 @@ const LINES_WAITING_MAX: usize = 64;
 
 /// Questions of one turn, asked one after the other on standard error.
 pub(crate) struct LinePrompter {
-    control: TurnControl,
-    app: Throughline,
+    control: OngoingControl,
+    /// Checks arguments before they are sent; a server does it itself.
+    app: Option<Throughline>,
     words: UiText,
     /// Knows what is asked, as the screen does.
     transcript: TurnTranscript,
@@ -39,7 +42,7 @@ pub(crate) struct LinePrompter {
 
 impl LinePrompter {
     /// Nothing has been asked yet.
-    pub(crate) fn new(control: TurnControl, app: Throughline, words: UiText) -> Self {
+    pub(crate) fn new(control: OngoingControl, app: Option<Throughline>, words: UiText) -> Self {
         Self {
             control,
             app,
@@ -63,11 +66,11 @@ impl LinePrompter {
         if let EventKind::Problem { code, excerpt, .. } = &event.kind
             && matches!(code.as_str(), "invalid_edit" | "stale_answer")
         {
-            eprintln!("✘ {}", for_terminal(excerpt));
+            errln!("✘ {}", for_terminal(excerpt));
             self.prompt();
         }
         if self.approve_all && self.transcript.questions().iter().any(PendingQuestion::is_approval) {
-            let _ = turn_commands::send_answer(&self.control, DialogReply::ApproveAll).await;
+            let _ = self.control.answer(DialogReply::ApproveAll).await;
         }
         let next =
             self.transcript.questions().iter().find(|question| !self.approve_all || !question.is_approval());
@@ -75,7 +78,7 @@ impl LinePrompter {
         if id != self.shown {
             (self.remember, self.answers) = (None, FormAnswers::default());
             if let Some(question) = next {
-                eprint!("{}", for_terminal(&question.as_text(now(), self.words)));
+                err!("{}", for_terminal(&question.as_text(now(), self.words)));
             }
             self.shown = id;
             self.prompt();
@@ -93,21 +96,22 @@ impl LinePrompter {
         match reply {
             Ok(Some(reply)) => {
                 self.approve_all |= reply == DialogReply::ApproveAll;
-                if let Err(why) = turn_commands::send_answer(&self.control, reply).await {
+                if let Err(why) = self.control.answer(reply).await {
                     self.answers = FormAnswers::default();
-                    eprintln!("✘ {}", for_terminal(&why));
+                    errln!("✘ {}", for_terminal(&why));
                     self.prompt();
                 }
             }
             Ok(None) => self.prompt(),
             Err(why) => {
-                eprintln!("✘ {}", for_terminal(&why));
+                errln!("✘ {}", for_terminal(&why));
                 self.prompt();
             }
         }
     }
 
-    /// The input has ended: nobody can answer any more. R: A4
+    /// The input has ended: nobody can answer any more.
+    // R: A4
     pub(crate) async fn close_input(&mut self) {
         let Some(question) = self.question().cloned() else { return };
         let reply = match question.input {
@@ -119,7 +123,7 @@ impl LinePrompter {
             }
         };
         // Declined or denied: nothing in it can fail to fit.
-        let _ = turn_commands::send_answer(&self.control, reply).await;
+        let _ = self.control.answer(reply).await;
     }
 
     fn question(&self) -> Option<&PendingQuestion> {
@@ -140,6 +144,7 @@ impl LinePrompter {
     ) -> Result<Option<DialogReply>, String> {
         let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         let rest = rest.trim();
+        let reason = || Some(rest.to_owned()).filter(|reason| !reason.is_empty());
         let decide = |mut answer: ApprovalResponse| {
             answer.remember.clone_from(&self.remember);
             DialogReply::Decide(question.id.clone(), answer.for_arguments(question.arguments_hash.clone()))
@@ -148,14 +153,14 @@ impl LinePrompter {
             "A" | "all" => Ok(Some(DialogReply::ApproveAll)),
             "a" | "y" | "Y" | "yes" => Ok(Some(decide(ApprovalResponse::approve()))),
             "d" | "n" | "N" | "no" | "" => {
-                let reason = Some(rest.to_owned()).filter(|reason| !reason.is_empty());
-                Ok(Some(decide(ApprovalResponse::from_decision(ApprovalDecision::Deny, reason))))
+                Ok(Some(decide(ApprovalResponse::from_decision(ApprovalDecision::Deny, reason()))))
             }
+            "s" | "stop" => Ok(Some(decide(ApprovalResponse::deny_and_stop(reason())))),
             "e" if rest.is_empty() => Err(self.words.edit_typed().to_owned()),
             "e" => {
                 let reply =
                     decide(ApprovalResponse::approve().with_arguments(parse_edited(rest, self.words)?));
-                turn_commands::check_arguments(&self.app, &question.tool, &reply)?;
+                turn_commands::check_arguments(self.app.as_ref(), &question.tool, &reply)?;
                 Ok(Some(reply))
             }
             "r" if question.can_be_remembered() => {
@@ -169,7 +174,7 @@ impl LinePrompter {
                 let any = arguments_word.trim() == "any";
                 let constraints = if any { ArgumentConstraints::Any } else { ArgumentConstraints::Exact };
                 self.remember = Some(RememberRequest { scope, constraints });
-                eprintln!("  {}", remember_text(scope, any, self.words));
+                errln!("  {}", remember_text(scope, any, self.words));
                 Ok(None)
             }
             _ => Err(self.words.not_understood().to_owned()),
@@ -194,7 +199,7 @@ fn print_prompt(input: &QuestionInput, answers: &FormAnswers, words: UiText) {
             None => words.typed_url().to_owned(),
         },
     };
-    eprint!("{}", for_terminal(&visible::escape(&prompt)));
+    err!("{}", for_terminal(&visible::escape_exact(&prompt)));
 }
 
 /// Parses a line as an answer to a tool's own question; `None` = more fields to fill in.
@@ -227,7 +232,8 @@ fn parse_form_line(
 }
 
 /// Handler for the questions of a tool that is run manually. Without a terminal nobody answers, and a message says
-/// what helps. R: A2
+/// what helps.
+// R: A2
 pub(crate) fn manual_asker(tool: &ToolSpec, words: UiText) -> QuestionHandler {
     let (name, source) = (tool.name.to_string(), tool.source.clone());
     let lines = Arc::new(Mutex::new(None));
@@ -236,14 +242,14 @@ pub(crate) fn manual_asker(tool: &ToolSpec, words: UiText) -> QuestionHandler {
         async move {
             if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
                 let text = crate::messages::tool_asks_nobody(&name, &question.message);
-                eprintln!("{}", for_terminal(&visible::escape(&text)));
+                errln!("{}", for_terminal(&visible::escape(&text)));
                 return ToolAnswer::Decline;
             }
             let mut lines = lines.lock().await;
             let lines = match lines.take().map_or_else(typed_lines, Ok) {
                 Ok(typed) => lines.insert(typed),
                 Err(error) => {
-                    eprintln!("✘ {}", crate::messages::no_runtime(&error).what);
+                    errln!("✘ {}", crate::messages::no_runtime(&error).what);
                     return ToolAnswer::Decline;
                 }
             };
@@ -263,6 +269,8 @@ async fn ask_until_valid(
     let (input, schema) = match question.mode {
         Wanted::Form { schema } => (QuestionInput::Fields(QuestionForm::of(&schema)), Some(schema)),
         Wanted::Url { url } => (QuestionInput::Address(url), None),
+        // A way of asking that this command does not know.
+        _ => return ToolAnswer::Decline,
     };
     let question = PendingQuestion {
         id: ApprovalId::new("by_hand"),
@@ -276,7 +284,7 @@ async fn ask_until_valid(
         arguments_hash: String::new(),
         input,
     };
-    eprint!("{}", for_terminal(&question.as_text(now(), words)));
+    err!("{}", for_terminal(&question.as_text(now(), words)));
     let mut answers = FormAnswers::default();
     loop {
         print_prompt(&question.input, &answers, words);
@@ -292,7 +300,7 @@ async fn ask_until_valid(
         match parsed {
             Ok(Some(answer)) => return answer,
             Ok(None) => {}
-            Err(why) => eprintln!("✘ {}", for_terminal(&why)),
+            Err(why) => errln!("✘ {}", for_terminal(&why)),
         }
     }
 }

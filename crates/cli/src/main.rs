@@ -3,10 +3,20 @@
 //! It has no logic of its own: what a stream means is decided in `throughline-wire`, what a turn does in
 //! `throughline-engine`, and what runs in the library `throughline`. This crate reads arguments, prints and asks.
 
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "these panic when the reader of a pipe has left"
+)]
+
+mod administration;
 mod args;
 mod ask;
+mod backup;
 mod chat;
+mod chinese;
 mod connect;
+mod conversation;
 mod data_dir;
 mod decode;
 mod doctor;
@@ -18,6 +28,8 @@ mod import;
 mod interrupt;
 mod keys;
 mod line_prompts;
+mod manual;
+mod mcp;
 mod messages;
 #[cfg(feature = "demo")]
 mod mock;
@@ -25,30 +37,69 @@ mod output;
 mod parse;
 mod picture;
 mod plain;
+mod probe;
 mod replay;
 mod runtime;
+mod say;
 mod serve;
 mod setup;
+mod templates;
 mod terminal;
 mod tools;
 mod upstreams;
+mod users;
 
 use args::{CliArgs, CliCommand};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use exit::CliExit;
+use messages::UiLanguage;
 use runtime::with_runtime;
 use std::process::ExitCode;
 
 /// Makes this binary the helper that supervises and confines the programs of tools. For nobody else's use.
 pub(crate) const EXEC: &str = "__exec";
+/// Makes this binary the process that reads a PDF. For nobody else's use.
+pub(crate) const PDF_READER: &str = "__pdf-text";
+
+fn arguments_of_process() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned())
+}
+
+/// Value of `--lang`, which must be known before the arguments are parsed: mistakes in them are told in that language.
+fn language_flag(arguments: impl Iterator<Item = String>) -> Option<String> {
+    let mut options = arguments.take_while(|argument| argument != "--");
+    while let Some(option) = options.next() {
+        match option.strip_prefix("--lang") {
+            Some("") => return options.next(),
+            Some(rest) if rest.starts_with('=') => return Some(rest[1..].to_owned()),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn parse_arguments() -> Result<CliArgs, clap::Error> {
+    let command = match UiLanguage::current() {
+        UiLanguage::English => CliArgs::command(),
+        UiLanguage::Chinese => chinese::localized(CliArgs::command()),
+    };
+    let mut command = command;
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    CliArgs::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == EXEC) {
-        // Before anything else: what happens here stays in the child.
-        return throughline_tools::process::helper_main(arguments);
+    // Before anything else: what happens here stays in the child.
+    match arguments.next() {
+        Some(first) if first == EXEC => return throughline_tools::process::helper_main(arguments),
+        Some(first) if first == PDF_READER => return throughline_server::pdf_reader_main(arguments),
+        _ => {}
     }
-    let args = match CliArgs::try_parse() {
+    if let Err(name) = UiLanguage::choose(language_flag(arguments_of_process()).as_deref()) {
+        return exit::print_failure(&messages::no_such_language(&name)).into();
+    }
+    let args = match parse_arguments() {
         Ok(args) => args,
         Err(error) => return exit::print_clap_error(&error).into(),
     };
@@ -56,19 +107,28 @@ fn main() -> ExitCode {
     throughline_tools::process::hide_this_process();
     let ended = match &args.command {
         CliCommand::Decode(decode) => decode::run(decode),
+        CliCommand::Templates(templates) => templates::run(templates),
         CliCommand::Upstreams(upstreams) => upstreams::run(upstreams),
+        CliCommand::Mcp(mcp) => mcp::run(mcp),
         CliCommand::Completions(completions) => {
-            let mut command = CliArgs::command();
-            clap_complete::generate(completions.shell, &mut command, "throughline", &mut std::io::stdout());
-            Ok(CliExit::Done)
+            let mut script = Vec::new();
+            clap_complete::generate(completions.shell, &mut CliArgs::command(), "throughline", &mut script);
+            let printed = output::text(&String::from_utf8_lossy(&script));
+            printed.map(|()| CliExit::Done).map_err(|error| messages::output_failed(&error))
         }
+        CliCommand::Man(man) => manual::run(man),
         CliCommand::Ask(ask) => with_runtime(ask::run(ask)),
         CliCommand::Chat(chat) => with_runtime(chat::run(chat)),
+        CliCommand::Say(say) => with_runtime(say::run(say)),
         CliCommand::Parse(parse) => with_runtime(parse::run(parse)),
         CliCommand::Tools(tools) => with_runtime(tools::run(tools)),
         CliCommand::Serve(serve) => with_runtime(serve::run(serve)),
         CliCommand::Connect(connect) => with_runtime(connect::run(connect)),
+        CliCommand::Probe(probe) => with_runtime(probe::run(probe)),
+        CliCommand::Users(users) => with_runtime(users::run(users)),
         CliCommand::Keys(keys) => with_runtime(keys::run(keys)),
+        CliCommand::Backup(backup) => with_runtime(backup::run(backup)),
+        CliCommand::Restore(restore) => with_runtime(backup::restore::run(restore)),
         CliCommand::Doctor(doctor) => with_runtime(doctor::run(doctor)),
         CliCommand::History(history) => with_runtime(history::run(history)),
         CliCommand::Export(export) => with_runtime(export::run(export)),

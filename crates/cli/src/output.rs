@@ -1,8 +1,47 @@
-//! Standard output, where a reader who has seen enough (`| head`) is no failure.
+//! Standard output and standard error, where a reader who has seen enough (`| head`) is no failure.
+//!
+//! The macros of the standard library panic when the other end of a pipe is closed; clippy forbids them in this crate.
 
 use serde::Serialize;
+use std::fmt::Arguments;
 use std::io::{self, Write};
 use throughline_wire::visible;
+
+/// Prints to standard output.
+macro_rules! out {
+    ($($text:tt)*) => { $crate::output::to_stdout(format_args!($($text)*)) };
+}
+
+/// Prints a line to standard output.
+macro_rules! outln {
+    () => { $crate::output::to_stdout(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::to_stdout(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+/// Prints to standard error.
+macro_rules! err {
+    ($($text:tt)*) => { $crate::output::to_stderr(format_args!($($text)*)) };
+}
+
+/// Prints a line to standard error.
+macro_rules! errln {
+    () => { $crate::output::to_stderr(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::to_stderr(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+pub(crate) use {err, errln, out, outln};
+
+/// For `out!` and `outln!`. What cannot be written is lost: nobody reads it.
+pub(crate) fn to_stdout(text: Arguments<'_>) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_fmt(text).and_then(|()| out.flush());
+}
+
+/// For `err!` and `errln!`.
+pub(crate) fn to_stderr(text: Arguments<'_>) {
+    // In one piece: another process may write to the same terminal.
+    let _ = io::stderr().lock().write_all(text.to_string().as_bytes());
+}
 
 /// Prints text.
 pub(crate) fn text(text: &str) -> io::Result<()> {

@@ -4,6 +4,7 @@
 use crate::args::ParseArgs;
 use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::messages;
+use crate::output::errln;
 use crate::setup::{self, ToolSources};
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
@@ -56,7 +57,7 @@ fn read_reply(file: &Path) -> Result<String, CliFailure> {
     let mut text = String::new();
     if file.as_os_str() == STDIN {
         if io::stdin().is_terminal() {
-            eprintln!("{}", messages::PARSE_READS_STDIN);
+            errln!("{}", messages::parse_reads_stdin());
         }
         io::stdin().read_to_string(&mut text).map_err(|error| messages::input_failed(&error))?;
         return Ok(text);
@@ -79,7 +80,7 @@ fn render_report(file: &Path, text: &str, inspection: &ReplyInspection) -> Strin
         }
         part.push_str(&format!("\n{margin} = {}\n", messages::parse_outlook(&request.prediction)));
         if request.origin == CallOrigin::Leaked {
-            part.push_str(&format!("{margin} = {}\n", messages::PARSE_LEAKED));
+            part.push_str(&format!("{margin} = {}\n", messages::parse_leaked()));
         }
         parts.push((request.span.start, part));
     }

@@ -9,7 +9,9 @@ use throughline::UserInput;
 const PICTURE_BYTES_MAX: u64 = 20 << 20;
 
 /// A picture with its type.
+#[derive(Clone)]
 pub(crate) struct PictureFile {
+    name: String,
     media_type: &'static str,
     bytes: Vec<u8>,
 }
@@ -20,13 +22,24 @@ impl PictureFile {
         let size =
             std::fs::metadata(path).map_err(|error| messages::no_picture(path, &error.to_string()))?.len();
         if size > PICTURE_BYTES_MAX {
-            let why = format!("it has {} MiB; at most {} are sent", size >> 20, PICTURE_BYTES_MAX >> 20);
+            let why = messages::picture_too_large(size >> 20, PICTURE_BYTES_MAX >> 20);
             return Err(messages::no_picture(path, &why));
         }
         let bytes = std::fs::read(path).map_err(|error| messages::no_picture(path, &error.to_string()))?;
-        let media_type = media_type(&bytes)
-            .ok_or_else(|| messages::no_picture(path, "it is not png, jpeg, gif or webp"))?;
-        Ok(Self { media_type, bytes })
+        let media_type =
+            media_type(&bytes).ok_or_else(|| messages::no_picture(path, &messages::no_picture_format()))?;
+        let name =
+            path.file_name().map_or_else(|| "image".to_owned(), |name| name.to_string_lossy().into_owned());
+        Ok(Self { name, media_type, bytes })
+    }
+
+    /// Name of the file, without its folder.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Appends it to what is sent.

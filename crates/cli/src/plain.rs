@@ -1,8 +1,10 @@
 //! A turn as plain text, from top to bottom: for pipes, dumb terminals and `ask`.
 
 use crate::chat::texts::{failure_text, state_text, totals_text};
+use crate::chinese::{remedy_text, server_text};
 use crate::messages::UiText;
 use crate::terminal::card::duration;
+use crate::terminal::fence::FenceTracker;
 use crate::terminal::text::escape_controls;
 use std::collections::HashMap;
 use throughline_engine::{BlockStart, CallStatus, Event, EventKind, TurnStatus};
@@ -19,6 +21,8 @@ pub(crate) enum PlainOutput {
     Text(String),
     /// About the answer: one line, without its end.
     Note(String),
+    /// Why there is no answer, or not all of it.
+    Fault(String),
 }
 
 /// Turns events into pieces.
@@ -32,12 +36,23 @@ pub(crate) struct PlainRenderer {
     has_notice: bool,
     /// A new block of text has been opened and nothing of it printed.
     is_block_start: bool,
+    fence: FenceTracker,
+    /// Notes that would stand in the middle of code.
+    held: Vec<PlainOutput>,
 }
 
 impl PlainRenderer {
     /// Before the first event.
     pub(crate) fn new(words: UiText) -> Self {
-        Self { words, calls: HashMap::new(), breaks: 2, has_notice: false, is_block_start: false }
+        Self {
+            words,
+            calls: HashMap::new(),
+            breaks: 2,
+            has_notice: false,
+            is_block_start: false,
+            fence: FenceTracker::default(),
+            held: Vec::new(),
+        }
     }
 
     /// The last text did not end its line.
@@ -54,11 +69,39 @@ impl PlainRenderer {
         self.breaks = self.breaks.max(1);
     }
 
-    /// Output that an event adds.
+    /// Output that an event adds. A note waits for the end of the code that it would interrupt.
     pub(crate) fn apply(&mut self, event: &Event) -> Vec<PlainOutput> {
+        let ends_text = matches!(
+            event.kind,
+            EventKind::BlockEnd | EventKind::SessionStats(_) | EventKind::StreamEnd { .. }
+        );
+        let mut outputs = Vec::new();
+        if ends_text || matches!(event.kind, EventKind::BlockStart(BlockStart::Text { .. })) {
+            self.fence.reset();
+            outputs.append(&mut self.held);
+        }
+        for output in self.outputs(event) {
+            match output {
+                PlainOutput::Text(text) => {
+                    self.fence.push(&text);
+                    outputs.push(PlainOutput::Text(text));
+                }
+                note if self.fence.is_open() => self.held.push(note),
+                note => outputs.push(note),
+            }
+            if !self.fence.is_open() {
+                outputs.append(&mut self.held);
+            }
+        }
+        outputs
+    }
+
+    /// Clippy wants an arm for each kind: a new one is looked at here.
+    #[deny(clippy::wildcard_enum_match_arm)]
+    fn outputs(&mut self, event: &Event) -> Vec<PlainOutput> {
         match &event.kind {
             EventKind::BlockStart(start) => self.block(start),
-            EventKind::ContentDelta { text } => self.text(text),
+            EventKind::ContentDelta { text, .. } => self.text(text),
             EventKind::ToolUse { tool_name, input_summary, .. } => {
                 if let Some(id) = &event.tool_id {
                     self.calls.insert(id.clone(), (tool_name.to_string(), input_summary.clone()));
@@ -78,7 +121,16 @@ impl PlainRenderer {
                 let output = match result.status {
                     CallStatus::Success if !result.output_summary.is_empty() => result.output_summary.clone(),
                     CallStatus::Success => result.output.clone().unwrap_or_default(),
-                    _ => failure_text(result, self.words),
+                    CallStatus::Preparing
+                    | CallStatus::Queued
+                    | CallStatus::AwaitingApproval
+                    | CallStatus::Running
+                    | CallStatus::Error
+                    | CallStatus::Denied
+                    | CallStatus::Cancelled
+                    | CallStatus::TimedOut
+                    | CallStatus::NotStarted
+                    | CallStatus::Unknown => failure_text(result, self.words),
                 };
                 let time = result.duration_ms.map(|ms| format!("({})", duration(ms))).unwrap_or_default();
                 let parts = [name, one_line(&input), state_text(result.status, self.words).to_owned(), time];
@@ -103,7 +155,30 @@ impl PlainRenderer {
                 self.line_ended();
                 end.into_iter().chain([PlainOutput::Note(totals_text(self.words, stats))]).collect()
             }
-            EventKind::StreamEnd { status } => self.end(*status),
+            EventKind::StreamEnd { status, .. } => self.end(*status),
+            // Plain text has the answer, what became of each call, and what went wrong.
+            EventKind::StreamStart { .. }
+            | EventKind::StepStart { .. }
+            | EventKind::StepEnd { .. }
+            | EventKind::BlockEnd
+            | EventKind::ModelText { .. }
+            | EventKind::Thinking { .. }
+            | EventKind::Citation { .. }
+            | EventKind::ToolInputDelta { .. }
+            | EventKind::ToolInputReset
+            | EventKind::ApprovalRequest { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::ToolRedefined { .. }
+            | EventKind::ToolStart { .. }
+            | EventKind::ToolProgress(_)
+            | EventKind::AudioDelta { .. }
+            | EventKind::UserMessage { .. }
+            | EventKind::Waiting { .. }
+            | EventKind::Problem { .. }
+            | EventKind::Error(_)
+            | EventKind::TurnResumed { .. }
+            | EventKind::BlockSuperseded { .. }
+            | EventKind::Unrecognised => Vec::new(),
             _ => Vec::new(),
         }
     }
@@ -133,14 +208,18 @@ impl PlainRenderer {
                 self.is_block_start = true;
                 Vec::new()
             }
-            BlockStart::Notice { text, .. } => vec![PlainOutput::Note(format!("• {text}"))],
+            BlockStart::Notice { code, text, .. } => {
+                vec![PlainOutput::Note(format!("• {}", server_text(text, code)))]
+            }
             BlockStart::Error(fault) => {
-                let mut notes = vec![PlainOutput::Note(format!("✘ {}", fault.what))];
+                let mut notes =
+                    vec![PlainOutput::Fault(format!("✘ {}", server_text(&fault.what, &fault.code)))];
                 if !fault.why.is_empty() {
-                    notes.push(PlainOutput::Note(format!("  {}", one_line(&fault.why))));
+                    notes.push(PlainOutput::Fault(format!("  {}", one_line(&server_text(&fault.why, "")))));
                 }
                 if !fault.remedy.is_empty() {
-                    notes.push(PlainOutput::Note(format!("  {}: {}", self.words.try_hint(), fault.remedy)));
+                    let remedy = remedy_text(&fault.remedy, &fault.code);
+                    notes.push(PlainOutput::Fault(format!("  {}: {remedy}", self.words.try_hint())));
                 }
                 notes
             }
@@ -165,7 +244,7 @@ impl PlainRenderer {
             TurnStatus::Cancelled => Some(self.words.ended_cancelled()),
             TurnStatus::Interrupted => Some(self.words.ended_interrupted()),
         };
-        outputs.extend(why.map(|why| PlainOutput::Note(format!("• {why}"))));
+        outputs.extend(why.map(|why| PlainOutput::Fault(format!("• {why}"))));
         outputs
     }
 }
@@ -248,10 +327,40 @@ mod tests {
             "#,
             &[
                 note("✘ x.y  not started → no such tool (x.z?)"),
-                note("✘ Broken."),
-                note("  so"),
-                note("  try: again"),
+                PlainOutput::Fault("✘ Broken.".to_owned()),
+                PlainOutput::Fault("  so".to_owned()),
+                PlainOutput::Fault("  try: again".to_owned()),
             ],
+        );
+    }
+
+    #[test]
+    fn a_note_waits_for_the_end_of_the_code() {
+        check(
+            r#"
+            {"type":"block_start","block":0,"kind":"text"}
+            {"type":"content_delta","block":0,"text":"An example:\n```\na request\n"}
+            {"type":"block_start","block":1,"kind":"notice","code":"in_code_fence","text":"It was not run."}
+            {"type":"content_delta","block":0,"text":"more\n```\nAfter."}
+            {"type":"block_end","block":0}
+            {"type":"stream_end","status":"completed"}
+            "#,
+            &[
+                text("An example:\n```\na request\n"),
+                text("more\n```\nAfter."),
+                note("• It was not run."),
+                text("\n"),
+            ],
+        );
+        // Code that is never closed ends with its text.
+        check(
+            r#"
+            {"type":"block_start","block":0,"kind":"text"}
+            {"type":"content_delta","block":0,"text":"```\ncode"}
+            {"type":"block_start","block":1,"kind":"notice","code":"in_code_fence","text":"It was not run."}
+            {"type":"stream_end","status":"completed"}
+            "#,
+            &[text("```\ncode"), note("• It was not run."), text("\n")],
         );
     }
 

@@ -49,7 +49,7 @@ fn build_runtime() -> io::Result<Runtime> {
     }));
     set_hook(usual);
     built.unwrap_or_else(|_| {
-        Err(io::Error::new(io::ErrorKind::WouldBlock, "the system gives no further thread (EAGAIN)"))
+        Err(io::Error::new(io::ErrorKind::WouldBlock, crate::messages::no_further_thread()))
     })
 }
 

@@ -1,9 +1,11 @@
 //! From arguments to an application: configuration, upstreams, tools, and the demo model if nothing else answers.
 
 use crate::args::ModelArgs;
+use crate::chinese::source_text;
 use crate::data_dir;
 use crate::exit::CliFailure;
 use crate::messages::{self, UiText};
+use crate::output::errln;
 use crate::terminal::text::TextColor;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,21 +15,23 @@ use std::time::Duration;
 use throughline::approval_store::{ApprovalStore, FileApprovalStore, InMemoryApprovalStore};
 use throughline::config::{
     AppSettings, ConfigFile, ConfigFlags, DEMO, EnvVars, STORED_UPSTREAMS_FILE, SteeringMode,
-    StoredUpstreams, StoredUpstreamsFile, resolve_with_stored,
+    StoredUpstreams, StoredUpstreamsFile, looks_like_key, resolve_with_stored,
 };
-use throughline::{Agent, ApprovalMode, PolicyRule, Throughline, ThroughlineBuilder, Upstream};
-use throughline_engine::{MessageTiming, PolicyDecision, RememberedDecision, UnmatchedRule, explain};
+use throughline::{
+    Agent, ApprovalMode, PolicyRule, StreamingSetting, Throughline, ThroughlineBuilder, Upstream,
+};
+use throughline_engine::{
+    MessageTiming, OfferedTool, PolicyDecision, RememberedDecision, UnmatchedRule, explain,
+};
 use throughline_tools::builtin::{self, files::FileRoots};
 use throughline_tools::mcp::PinStore;
 use throughline_tools::process::{ControlGroups, ExecHelper, SpawnContext};
-use throughline_tools::{SourceFault, Tool, ToolRegistry, ToolToggle, Toolbox};
+use throughline_tools::{SourceAddition, SourceFault, Tool, ToolRegistry, ToolToggle, Toolbox};
+use throughline_wire::CallArguments;
 use throughline_wire::visible;
-use throughline_wire::{CallArguments, TransferMode};
 
 /// Read when no other file is named.
 const CONFIG_FILE: &str = "throughline.toml";
-/// The name of an upstream given by `--base-url`.
-const GIVEN_UPSTREAM: &str = "given";
 
 /// An application and what keeps it going.
 pub(crate) struct AppContext {
@@ -60,7 +64,6 @@ pub(crate) struct OfferedToolRow {
 /// Outcome of calls of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallPolicy {
-    /// It runs.
     Runs,
     /// A person is asked.
     Asks,
@@ -68,8 +71,17 @@ pub(crate) enum CallPolicy {
     Denied,
 }
 
+impl From<&PolicyDecision> for CallPolicy {
+    fn from(decision: &PolicyDecision) -> Self {
+        match decision {
+            PolicyDecision::Allow { .. } => Self::Runs,
+            PolicyDecision::Ask { .. } => Self::Asks,
+            PolicyDecision::Deny { .. } => Self::Denied,
+        }
+    }
+}
+
 impl CallPolicy {
-    /// In one word.
     pub(crate) fn text(self, words: UiText) -> &'static str {
         match self {
             Self::Runs => words.tool_runs(),
@@ -78,7 +90,6 @@ impl CallPolicy {
         }
     }
 
-    /// Its colour.
     pub(crate) fn ink(self) -> TextColor {
         match self {
             Self::Runs => TextColor::Green,
@@ -109,12 +120,13 @@ impl AppContext {
             sources.entry(name.clone()).or_insert_with(|| state(name)).tools += 1;
         }
         for fault in self.app.source_faults() {
+            let message = source_text(&fault.message);
             let what = match &fault.tool {
-                Some(tool) => format!("{tool}: {}", fault.message),
-                None => fault.message,
+                Some(tool) => format!("{tool}: {message}"),
+                None => message,
             };
             let source = sources.entry(fault.source.clone()).or_insert_with(|| state(&fault.source));
-            source.faults.push((what, fault.remedy));
+            source.faults.push((what, fault.remedy.as_deref().map(source_text)));
         }
         sources.into_values().collect()
     }
@@ -140,28 +152,7 @@ impl AppContext {
     /// The tools that the model may call; `remembered` is what was said before.
     pub(crate) fn offered_tools(&self, remembered: &[RememberedDecision]) -> Vec<OfferedToolRow> {
         let Some(agent) = self.agent() else { return Vec::new() };
-        if agent.tool_call.tools == ToolToggle::Off {
-            return Vec::new();
-        }
-        let policy = agent.policy();
-        let offered =
-            self.app.tools().offered(&agent.tool_call.toggles).into_iter().map(|tool| OfferedToolRow {
-                name: tool.name.to_string(),
-                effect: tool.effect.name().to_owned(),
-                policy: match explain(
-                    &tool,
-                    &CallArguments::from_value(Value::Object(Default::default())),
-                    &policy,
-                    remembered,
-                ) {
-                    PolicyDecision::Allow { .. } => CallPolicy::Runs,
-                    PolicyDecision::Ask { .. } => CallPolicy::Asks,
-                    PolicyDecision::Deny { .. } => CallPolicy::Denied,
-                },
-                source: tool.source.clone(),
-                description: tool.definition.description.lines().next().unwrap_or("").to_owned(),
-            });
-        offered.collect()
+        offered_tools(&self.app.tools(), &agent, remembered)
     }
 
     /// Builds the application.
@@ -207,7 +198,7 @@ impl AppContext {
             .unwrap_or_default();
         builder = builder.settings(settings).spawn_context(surroundings).pins(pins());
         if let Some(upstream) = given_upstream {
-            model = format!("{GIVEN_UPSTREAM}/{}", choice.model.as_deref().unwrap_or("default"));
+            model = format!("{}/{}", upstream.name(), choice.model.as_deref().unwrap_or("default"));
             builder = builder.upstream(upstream).model(model.clone());
         }
         #[cfg(feature = "demo")]
@@ -236,6 +227,27 @@ impl AppContext {
             Ok(Self { app, model, mode, agent: name })
         }
     }
+}
+
+/// The tools that the model of an agent may call, with what its rules say of a call.
+pub(crate) fn offered_tools(
+    registry: &ToolRegistry,
+    agent: &Agent,
+    remembered: &[RememberedDecision],
+) -> Vec<OfferedToolRow> {
+    if agent.tool_call.tools == ToolToggle::Off {
+        return Vec::new();
+    }
+    let policy = agent.policy();
+    let no_arguments = CallArguments::from_value(Value::Object(Default::default()));
+    let row = |tool: OfferedTool| OfferedToolRow {
+        policy: CallPolicy::from(&explain(&tool, &no_arguments, &policy, remembered)),
+        name: tool.name.to_string(),
+        effect: tool.effect.name().to_owned(),
+        source: tool.source.clone(),
+        description: tool.definition.description.lines().next().unwrap_or("").to_owned(),
+    };
+    registry.offered(&agent.tool_call.toggles).into_iter().map(row).collect()
 }
 
 /// Where programs of the configuration are started: relative paths begin at its folder.
@@ -305,7 +317,7 @@ impl ToolSources {
         let silent = toolbox.wait_ready(SOURCES_WAIT).await;
         print_faults(&toolbox.faults());
         for source in silent {
-            eprintln!("{}", messages::silent_source(&source, SOURCES_WAIT));
+            errln!("{}", messages::silent_source(&source, SOURCES_WAIT));
         }
         Ok(Self { toolbox })
     }
@@ -313,6 +325,11 @@ impl ToolSources {
     /// Rules that fit none of them.
     pub(crate) fn unmatched_rules(&self, rules: &[PolicyRule]) -> Vec<UnmatchedRule> {
         self.toolbox.unmatched_rules(rules)
+    }
+
+    /// Parts of sources that are no tools.
+    pub(crate) fn additions(&self) -> Vec<SourceAddition> {
+        self.toolbox.hooks().iter().flat_map(|hook| hook.additions()).collect()
     }
 
     /// As they are now.
@@ -329,17 +346,14 @@ impl ToolSources {
 /// Prints faults of tool sources, a line each, to standard error. Text of servers may contain control characters.
 pub(crate) fn print_faults(faults: &[SourceFault]) {
     for fault in faults {
-        eprintln!("{}", crate::plain::for_terminal(&visible::escape(&messages::source_fault(fault))));
+        errln!("{}", crate::plain::for_terminal(&visible::escape(&messages::source_fault(fault))));
     }
 }
 
 /// Rules that fit no tool there is, a line each, on standard error.
 pub(crate) fn print_unmatched_rules(app: &Throughline) {
     for (agent, rule) in app.unmatched_rules() {
-        eprintln!(
-            "{}",
-            crate::plain::for_terminal(&visible::escape(&messages::unmatched_rule(&agent, &rule)))
-        );
+        errln!("{}", crate::plain::for_terminal(&visible::escape(&messages::unmatched_rule(&agent, &rule))));
     }
 }
 
@@ -381,7 +395,7 @@ pub(crate) fn load_settings_over(
         Some(path) => {
             let file = ConfigFile::load(&path).map_err(|error| messages::config(&error))?;
             for key in file.renamed_keys() {
-                eprintln!("{}", messages::renamed_key(&path, &key));
+                errln!("{}", messages::renamed_key(&path, &key));
             }
             Some(file)
         }
@@ -417,13 +431,26 @@ pub(crate) fn given_key(choice: &ModelArgs) -> Option<String> {
     std::env::var(choice.key_env.as_deref()?).ok().map(|key| key.trim().to_owned())
 }
 
+/// The name of an upstream that is given by its address: `127.0.0.1:9000`. Failures name it.
+fn name_of_address(base_url: &str) -> &str {
+    let address = base_url.split_once("://").map_or(base_url, |(_, address)| address);
+    let host = address.split(['/', '?', '#']).next().unwrap_or_default();
+    // A password before it is nobody's business.
+    match host.rsplit_once('@').map_or(host, |(_, host)| host) {
+        "" => "base-url",
+        host => host,
+    }
+}
+
 fn given_upstream(choice: &ModelArgs) -> Result<Option<Upstream>, CliFailure> {
     let (Some(base_url), Some(api)) = (&choice.base_url, choice.api) else { return Ok(None) };
-    let transfer =
-        if choice.streaming.as_deref() == Some("off") { TransferMode::Whole } else { TransferMode::Stream };
-    let upstream = Upstream::new(GIVEN_UPSTREAM, api, base_url)
+    if choice.key_env.as_deref().is_some_and(looks_like_key) {
+        return Err(messages::key_instead_of_variable());
+    }
+    let streaming = choice.streaming.as_deref().and_then(StreamingSetting::from_name).unwrap_or_default();
+    let upstream = Upstream::new(name_of_address(base_url), api, base_url)
         .map_err(|error| messages::setup(&error))?
-        .transfer(transfer);
+        .streaming(streaming);
     Ok(Some(match &choice.key_env {
         Some(variable) => upstream.key_from_variable(variable),
         None => upstream,
@@ -481,6 +508,18 @@ fn root_name(folder: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_upstream_without_a_name_is_called_by_its_address() {
+        for (url, name) in [
+            ("http://127.0.0.1:9000/v1", "127.0.0.1:9000"),
+            ("https://user:secret@example.com?x=/", "example.com"),
+            ("http://[::1]:80", "[::1]:80"),
+            ("", "base-url"),
+        ] {
+            assert_eq!(name_of_address(url), name);
+        }
+    }
 
     #[test]
     fn a_folder_is_shown_by_its_last_name() {

@@ -6,21 +6,31 @@ mod remembered;
 
 use crate::args::{ModelArgs, ToolsArgs, ToolsCommand};
 use crate::exit::{CliExit, CliFailure, CommandResult};
-use crate::messages;
-use crate::setup;
+use crate::messages::{self, UiLanguage, UiText};
+use crate::output::{err, errln};
+use crate::setup::{self, CallPolicy};
 use crate::terminal::card::duration;
-use crate::terminal::text::escape_controls;
+use crate::terminal::text::{self, escape_controls};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Instant;
+use throughline::Agent;
+use throughline::config::AppSettings;
 use throughline::views::ToolDescription;
-use throughline_engine::Effect;
+use throughline_engine::{Effect, PolicyDecision};
 use throughline_tools::{
-    AgentCallable, DiscoveredTool, PermissionRule, RegisteredTool, RunsOn, ToolAvailability, ToolExecutor,
+    AgentCallable, DiscoveredTool, RegisteredTool, RunsOn, SourceAddition, ToolAvailability, ToolExecutor,
     ToolInvocation, ToolRegistry, WithheldReason,
 };
 use throughline_wire::visible;
 use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolName, ToolOutput};
+
+/// Width of what the rules say of a tool in the list.
+const DECISION_WIDTH: usize = 10;
+/// Width of the headings of `tools show`.
+const HEADING_WIDTH: usize = 8;
 
 /// Lists, shows or runs.
 pub(crate) async fn run(args: &ToolsArgs) -> CommandResult {
@@ -33,20 +43,40 @@ pub(crate) async fn run(args: &ToolsArgs) -> CommandResult {
         ToolsCommand::Changes { json } => pins::changes(*json),
         ToolsCommand::Approve { name } => pins::approve(name),
         ToolsCommand::Show { name, choice, json } => {
-            let tools = setup::ToolSources::open(choice, &setup::load_settings(choice)?).await?;
-            let ended = show_tool(find_tool(&tools.registry(), name)?, *json);
+            let settings = setup::load_settings(choice)?;
+            let tools = setup::ToolSources::open(choice, &settings).await?;
+            let ended = show_tool(find_tool(&tools.registry(), name)?, chosen_agent(&settings)?, *json);
             tools.close().await;
             ended
         }
         ToolsCommand::Call { name, arguments, choice, approve, json } => {
-            let tools = setup::ToolSources::open(choice, &setup::load_settings(choice)?).await?;
-            let registry = tools.registry();
-            find_tool(&registry, name)?;
-            let ended = call_tool(&registry, name, arguments, *approve, *json).await;
+            let settings = setup::load_settings(choice)?;
+            let tools = setup::ToolSources::open(choice, &settings).await?;
+            let agent = chosen_agent(&settings)?;
+            let output_bytes_max = agent.limits.over(settings.limits.turn).output_bytes_max;
+            let call = ManualToolCall { name, arguments, output_bytes_max, approve: *approve, json: *json };
+            let ended = call_tool(&tools.registry(), agent, call).await;
             tools.close().await;
             ended
         }
     }
+}
+
+/// The agent whose rules hold.
+fn chosen_agent(settings: &AppSettings) -> Result<&Agent, CliFailure> {
+    settings.agents.get(&settings.agent).ok_or_else(messages::no_agent)
+}
+
+/// Decision of its rules on a call of this tool by a person.
+// R: A1
+fn decision(
+    tool: &RegisteredTool,
+    agent: &Agent,
+    arguments: &CallArguments,
+) -> Result<PolicyDecision, CliFailure> {
+    let remembered = setup::memory().all().map_err(|error| messages::memory(&error))?;
+    let remembered: Vec<_> = remembered.into_iter().map(|stored| stored.answer).collect();
+    Ok(throughline_engine::explain(&tool.to_offered(None), arguments, &agent.policy(), &remembered))
 }
 
 fn find_tool<'a>(registry: &'a ToolRegistry, name: &str) -> Result<&'a Arc<RegisteredTool>, CliFailure> {
@@ -60,7 +90,7 @@ async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
     let settings = setup::load_settings(choice)?;
     let tools = setup::ToolSources::open(choice, &settings).await?;
     let registry = tools.registry();
-    let agent = settings.agents.get(&settings.agent).ok_or_else(messages::no_agent)?;
+    let agent = chosen_agent(&settings)?;
     let offer =
         agent.select_tools(&registry, &settings.user, None, None).map_err(|error| messages::setup(&error))?;
     let printed = if json {
@@ -73,6 +103,13 @@ async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
     } else {
         let mut text = String::new();
         let width = registry.iter().map(|tool| tool.spec().name.as_str().len()).max().unwrap_or(0);
+        let words = UiText(UiLanguage::current());
+        let remembered = setup::memory().all().map_err(|error| messages::memory(&error))?;
+        let remembered: Vec<_> = remembered.into_iter().map(|stored| stored.answer).collect();
+        let policies: BTreeMap<String, CallPolicy> = setup::offered_tools(&registry, agent, &remembered)
+            .into_iter()
+            .map(|row| (row.name, row.policy))
+            .collect();
         for DiscoveredTool { tool, availability: verdict } in &offer.discovered {
             let spec = tool.spec();
             let (mark, note) = match verdict {
@@ -80,48 +117,80 @@ async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
                 ToolAvailability::Withheld(why) => (" ", messages::withheld(why)),
             };
             let (name, effect, source) = (spec.name.as_str(), effect_name(spec.effect), &spec.source);
+            let decided = policies.get(name).map_or("", |policy| policy.text(words));
             text.push_str(&format!(
-                "{mark} {name:<width$}  {effect:<10}  {source:<8}  {}\n",
+                "{mark} {name:<width$}  {effect:<10}  {}  {source:<8}  {}\n",
+                text::padded(decided, DECISION_WIDTH),
                 escape_controls(&visible::escape(&note))
             ));
+        }
+        for addition in tools.additions() {
+            let SourceAddition { source, name, kind, summary } = addition;
+            let line = format!("· {name:<width$}  {kind:<10}  {source:<8}  {summary}");
+            text.push_str(&format!("{}\n", escape_controls(&visible::escape(&line))));
         }
         text.push_str(&messages::tools_legend(&settings.agent));
         crate::output::text(&text)
     };
     printed.map_err(|error| messages::output_failed(&error))?;
     for name in registry.unknown_toggles(&agent.tool_call.toggles) {
-        eprintln!("{}", messages::unknown_toggle(&agent.name, name));
+        errln!("{}", messages::unknown_toggle(&agent.name, name));
     }
     for rule in tools.unmatched_rules(&agent.policy) {
-        eprintln!("{}", escape_controls(&messages::unmatched_rule(&agent.name, &rule)));
+        errln!("{}", escape_controls(&messages::unmatched_rule(&agent.name, &rule)));
     }
     tools.close().await;
     Ok(CliExit::Done)
 }
 
-fn show_tool(tool: &RegisteredTool, json: bool) -> CommandResult {
-    let spec = tool.spec();
+fn show_tool(tool: &RegisteredTool, agent: &Agent, json: bool) -> CommandResult {
     let printed = if json {
         crate::output::json_line(&ToolDescription::new(tool, &callable_verdict(tool)))
     } else {
-        let schema = serde_json::to_string_pretty(&spec.parameters).unwrap_or_default();
-        let runs = if spec.runs_on == RunsOn::Client { "in a connected page or app" } else { "here" };
-        crate::output::text(&format!(
-            "{} ({})\n{}\n\n  effect    {}, {}\n  source    {}\n  callable  by models: {}\n  on wire   {}\n  runs      {runs}, for at most {}\n\narguments\n{}\n",
-            spec.name,
-            visible::escape(&spec.title),
-            visible::escape(&spec.description),
-            effect_name(spec.effect),
-            if needs_approval(tool) { "asks first" } else { "runs without asking" },
-            spec.source,
-            if spec.agent_callable == AgentCallable::Yes { "yes" } else { "no" },
-            tool.wire_name(),
-            duration(u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX)),
-            visible::escape(&schema),
-        ))
+        let no_arguments = CallArguments::from_value(Value::Object(Default::default()));
+        let policy = CallPolicy::from(&decision(tool, agent, &no_arguments)?);
+        crate::output::text(&tool_page(tool, policy))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
     Ok(CliExit::Done)
+}
+
+fn tool_page(tool: &RegisteredTool, policy: CallPolicy) -> String {
+    let spec = tool.spec();
+    let words = UiText(UiLanguage::current());
+    let schema = serde_json::to_string_pretty(&spec.parameters).unwrap_or_default();
+    let limit = duration(u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX));
+    let rows = [
+        (words.tool_effect(), format!("{} · {}", effect_name(spec.effect), policy.text(words))),
+        (words.tool_source(), spec.source.clone()),
+        (
+            words.tool_callable(),
+            match spec.agent_callable {
+                AgentCallable::Yes => words.callable_by_models().to_owned(),
+                AgentCallable::No => words.callable_by_nobody().to_owned(),
+            },
+        ),
+        (words.tool_wire_name(), tool.wire_name().to_string()),
+        (
+            words.tool_runs_where(),
+            match spec.runs_on {
+                RunsOn::Client => messages::tool_runs_at_a_client(&limit),
+                RunsOn::Here => messages::tool_runs_here(&limit),
+            },
+        ),
+    ];
+    let table: String = rows
+        .iter()
+        .map(|(heading, value)| format!("  {}  {value}\n", text::padded(heading, HEADING_WIDTH)))
+        .collect();
+    format!(
+        "{} ({})\n{}\n\n{table}\n{}\n{}\n",
+        spec.name,
+        visible::escape(&spec.title),
+        visible::escape(&spec.description),
+        words.tool_arguments(),
+        visible::escape(&schema),
+    )
 }
 
 /// Of one tool alone: whether models may call it at all.
@@ -132,42 +201,48 @@ fn callable_verdict(tool: &RegisteredTool) -> ToolAvailability {
     }
 }
 
-/// The fixed rule: what changes nothing runs, the rest asks.
-fn needs_approval(tool: &RegisteredTool) -> bool {
-    let spec = tool.spec();
-    spec.permission == PermissionRule::Ask
-        || !matches!(spec.effect, Effect::Pure | Effect::Read | Effect::Cosmetic)
+/// A tool that a person runs from the command line.
+struct ManualToolCall<'a> {
+    name: &'a str,
+    arguments: &'a str,
+    output_bytes_max: usize,
+    approve: bool,
+    json: bool,
 }
 
 fn effect_name(effect: Effect) -> String {
     format!("{effect:?}").to_lowercase()
 }
 
-async fn call_tool(
-    registry: &ToolRegistry,
-    name: &str,
-    arguments: &str,
-    approve: bool,
-    json: bool,
-) -> CommandResult {
+async fn call_tool(registry: &ToolRegistry, agent: &Agent, call: ManualToolCall<'_>) -> CommandResult {
+    let ManualToolCall { name, arguments, output_bytes_max, approve, json } = call;
     let tool = find_tool(registry, name)?;
     let arguments = read_arguments(arguments)?;
     tool.validate(&arguments).map_err(|error| messages::arguments_refused(name, &error.to_string()))?;
-    if needs_approval(tool) && !approve && !allowed_by_person(name, &arguments)? {
+    // As over the API: a rule can forbid, and what has side effects needs consent even where a rule allows it to models.
+    let asks = match decision(tool, agent, &arguments)? {
+        PolicyDecision::Deny { rule, reason } => {
+            return Err(messages::tool_denied_by_rule(name, &agent.name, &rule, &reason));
+        }
+        PolicyDecision::Ask { .. } => true,
+        PolicyDecision::Allow { .. } => {
+            !matches!(tool.spec().effect, Effect::Pure | Effect::Read | Effect::Cosmetic)
+        }
+    };
+    if asks && !approve && !allowed_by_person(name, &arguments)? {
         return Ok(CliExit::ToolFailed);
     }
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let mut call = ToolInvocation::new("by_hand", name, arguments);
-    call.question_handler = crate::line_prompts::manual_asker(
-        tool.spec(),
-        messages::UiText(messages::UiLanguage::of_environment()),
-    );
+    call.output_bytes_max = Some(output_bytes_max);
+    call.question_handler =
+        crate::line_prompts::manual_asker(tool.spec(), messages::UiText(messages::UiLanguage::current()));
     let cancel = call.cancel.clone();
     let executor = ToolExecutor::default();
     let started = Instant::now();
     let progress = |progress: throughline_engine::CallProgress| async move {
         if let Some(message) = &progress.message {
-            eprintln!("… {}", escape_controls(&visible::escape(message)));
+            errln!("… {}", escape_controls(&visible::escape(message)));
         }
     };
     let mut running = std::pin::pin!(executor.run(registry, call, progress));
@@ -210,10 +285,10 @@ fn allowed_by_person(name: &str, arguments: &CallArguments) -> Result<bool, CliF
         return Err(messages::tool_needs_approval(name));
     }
     let shown = serde_json::to_string_pretty(&arguments.value).unwrap_or_else(|_| arguments.text.clone());
-    let words = messages::UiText(messages::UiLanguage::of_environment());
-    eprint!(
+    let words = messages::UiText(messages::UiLanguage::current());
+    err!(
         "{}",
-        messages::approval_prompt(words, name, &crate::plain::for_terminal(&visible::escape(&shown)))
+        messages::approval_prompt(words, name, &crate::plain::for_terminal(&visible::escape_exact(&shown)))
     );
     let mut line = String::new();
     io::stdin().read_line(&mut line).map_err(|error| messages::input_failed(&error))?;
@@ -227,17 +302,17 @@ fn print_outcome(outcome: &CallOutcome, elapsed: &str, json: bool) -> io::Result
     let (summary, output) = match outcome {
         CallOutcome::Done(output) => (format!("✔ {elapsed}"), Some(output)),
         CallOutcome::Failed { message, partial } => {
-            (format!("✘ failed after {elapsed}: {message}"), partial.as_ref())
+            (messages::tool_failed(elapsed, message), partial.as_ref())
         }
         CallOutcome::TimedOut { limit_ms, partial } => {
-            (format!("✘ stopped at its limit of {}", duration(*limit_ms)), partial.as_ref())
+            (messages::tool_timed_out(&duration(*limit_ms)), partial.as_ref())
         }
-        CallOutcome::Cancelled(_) => (format!("⊘ stopped after {elapsed}"), None),
+        CallOutcome::Cancelled(_) => (messages::tool_stopped(elapsed), None),
         CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) => {
-            (format!("○ not started: {message}"), None)
+            (messages::tool_not_started(message), None)
         }
         CallOutcome::NotStarted(NotStarted::NoViewer) => {
-            ("○ not started: no connected page or app can run it".to_owned(), None)
+            (messages::tool_not_started(&messages::no_client_for_tool()), None)
         }
         other => (format!("✘ {other:?}"), None),
     };
@@ -247,12 +322,12 @@ fn print_outcome(outcome: &CallOutcome, elapsed: &str, json: bool) -> io::Result
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         crate::output::text(&format!("{text}{end}"))?;
         for media in media {
-            eprintln!("▣ {} ({} KiB)", media.media_type, media.bytes().div_ceil(1024));
+            errln!("▣ {} ({} KiB)", media.media_type, media.bytes().div_ceil(1024));
         }
         if let Some(path) = spilled_to {
-            eprintln!("the whole output is in {path}");
+            errln!("{}", messages::whole_output_in(path));
         }
     }
-    eprintln!("{}", crate::plain::for_terminal(&visible::escape(&summary)));
+    errln!("{}", crate::plain::for_terminal(&visible::escape(&summary)));
     Ok(())
 }

@@ -4,8 +4,12 @@ use crate::args::UpstreamsArgs;
 use crate::exit::{CliExit, CommandResult};
 use crate::messages;
 use crate::setup;
+use crate::terminal::text::padded;
 use serde::Serialize;
 use throughline::{KeyOrigin, providers};
+
+/// Width of what is known of a key, in columns.
+const KEY_WIDTH: usize = 33;
 
 /// One endpoint.
 #[derive(Serialize)]
@@ -78,26 +82,31 @@ pub(crate) fn run(args: &UpstreamsArgs) -> CommandResult {
 
 fn upstream_table(rows: &[UpstreamRow]) -> String {
     let mut out = String::new();
-    for (configured, title) in [(true, messages::UPSTREAMS_CONFIGURED), (false, messages::UPSTREAMS_KNOWN)] {
+    for (configured, title) in
+        [(true, messages::upstreams_configured()), (false, messages::upstreams_known())]
+    {
         let in_group: Vec<&UpstreamRow> = rows.iter().filter(|row| row.configured == configured).collect();
         if in_group.is_empty() {
             continue;
         }
-        out.push_str(title);
+        out.push_str(&title);
         out.push('\n');
         for row in in_group {
             let key = match (&row.key_variable, row.key_set) {
-                (_, Some(true)) if row.key_from == Some(KeyOrigin::Stored.name()) => "✔ stored".to_owned(),
+                (_, Some(true)) if row.key_from == Some(KeyOrigin::Stored.name()) => {
+                    messages::key_is_stored()
+                }
                 (Some(variable), Some(true)) => format!("✔ {variable}"),
-                (Some(variable), _) => format!("  {variable} is not set"),
-                (None, _) => "  no key needed".to_owned(),
+                (Some(variable), _) => format!("  {}", messages::variable_not_set(variable)),
+                (None, _) => format!("  {}", messages::no_key_needed()),
             };
-            out.push_str(&format!("  {:<17} {key:<33} {:<17} {}\n", row.name, row.api, row.base_url));
+            let key = padded(&key, KEY_WIDTH);
+            out.push_str(&format!("  {:<17} {key} {:<17} {}\n", row.name, row.api, row.base_url));
             if !row.note.is_empty() {
                 out.push_str(&format!("  {:<17}   {}\n", "", row.note));
             }
         }
     }
-    out.push_str(messages::UPSTREAMS_USE);
+    out.push_str(&messages::upstreams_use());
     out
 }

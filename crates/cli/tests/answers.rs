@@ -70,6 +70,26 @@ fn a_turn_is_answered_by_lines() {
     assert!(told[2].contains("16:00"), "{}", told[2]);
 }
 
+// R: A2, T8
+#[test]
+fn a_denial_by_line_can_stop_the_turn() {
+    let played = Played::new(ScriptQueue::new([entry("lunch")]));
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = throughline(folder.path(), folder.path(), &["ask", "--events", "go"]);
+    let mut terminal = Terminal::start(command.args(played.arguments(FakeDialect::OpenaiChat)));
+    terminal.until("\"title\": \"lunch\"");
+    terminal.until("s [reason] deny and stop");
+    terminal.line("s not any of this");
+    let (_, log, shown) = terminal.end();
+    let events = check_log(&log);
+    let last = |kind: &str| events.iter().rfind(|event| event["type"] == kind).unwrap();
+    let answer = last("approval_resolved");
+    assert_eq!((&answer["reason"], &answer["stop"]), (&json!("not any of this"), &json!(true)), "{shown}");
+    assert_eq!(last("tool_result")["status"], "denied");
+    assert_eq!(last("stream_end")["status"], "cancelled");
+    assert_eq!(played.upstream.requests().len(), 1, "the model is not asked again");
+}
+
 // R: A2
 #[test]
 fn a_chat_by_lines_asks_and_says_what_it_could_not_keep() {

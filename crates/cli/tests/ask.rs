@@ -131,6 +131,101 @@ fn an_error_says_what_why_and_what_to_do() {
 }
 
 #[test]
+fn quietly_there_is_the_answer_and_nothing_about_the_turn() {
+    let played = Played::new(ScriptQueue::new([
+        ModelScript::new().call("time_now", json!({"timezone": "Asia/Tokyo"})),
+        ModelScript::new().say("Late."),
+        ModelScript::status(401),
+    ]));
+    let quiet = || {
+        let (mut command, _folder) = throughline();
+        command.args(["ask", "--quiet", "go"]).args(played.arguments(FakeDialect::OpenaiChat));
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    assert_eq!(quiet(), (Some(0), "Late.\n".to_owned(), String::new()));
+    let (code, said, complaint) = quiet();
+    assert_eq!(
+        (code, said.as_str(), complaint.contains("401")),
+        (Some(2), "", true),
+        "errors are told: {complaint}"
+    );
+}
+
+#[test]
+fn the_line_that_a_scripted_model_prints_is_answered() {
+    use std::io::{BufRead, BufReader};
+    let (given, folder) = throughline();
+    let script =
+        "key = \"sk-oa\"\nmodels = [\"gpt-fake\"]\n[[rules]]\nthen = [{ say = \"Hello to you.\" }]\n";
+    std::fs::write(folder.path().join("oa.toml"), script).unwrap();
+    let mut mock = std::process::Command::new(given.get_program())
+        .args(["mock", "--script", "oa.toml"])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(mock.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines
+        .filter_map(|line| line.strip_prefix("try: MOCK_KEY=sk-oa throughline ").map(str::to_owned))
+        .next();
+    let (mut ask, _own) = throughline();
+    let words: Vec<String> =
+        line.expect("a line to try").replace('"', "").split(' ').map(str::to_owned).collect();
+    let output = ask.args(words).env("MOCK_KEY", "sk-oa").output().unwrap();
+    mock.kill().unwrap();
+    mock.wait().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "Hello to you.\n",
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn a_model_needs_no_upstream_where_only_one_is_configured() {
+    let played = Played::new(ScriptQueue::new([ModelScript::new().say("Hello.")]));
+    let file = |upstreams: &[&str]| {
+        let url = played.upstream.base_url(FakeDialect::OpenaiChat);
+        let section =
+            |name: &&str| format!("[upstreams.{name}]\ndialect = \"openai-chat\"\nbase_url = \"{url}\"\n");
+        upstreams.iter().map(section).collect::<String>() + "[agents.default]\nmodel = \"work/first\"\n"
+    };
+    let ask = |upstreams: &[&str], model: &str| {
+        let (mut command, folder) = throughline();
+        std::fs::write(folder.path().join("throughline.toml"), file(upstreams)).unwrap();
+        let output = command.args(["ask", "-m", model, "go"]).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = ask(&["work"], "gpt-4");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(played.upstream.requests()[0].body["model"], "gpt-4");
+    let (code, said) = ask(&["work", "other"], "gpt-4");
+    assert!(code == Some(1) && said.contains("`gpt-4` is not `upstream/model`"), "{said}");
+    for upstream in ["openai", "work"] {
+        let (code, said) = ask(&["work"], upstream);
+        assert!(code == Some(1) && said.contains(&format!("throughline connect {upstream}")), "{said}");
+    }
+}
+
+#[test]
+fn a_failure_names_the_address_and_no_name_of_ours() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (mut command, _folder) = throughline();
+    let address = format!("http://{closed}/v1");
+    let output = command
+        .args(["ask", "go", "--base-url", &address, "--api", "openai-chat", "--model", "m"])
+        .env("THROUGHLINE_LANG", "en")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(&closed.to_string()) && !said.contains("given"), "{said}");
+}
+
+#[test]
 fn text_goes_out_and_notes_go_aside() {
     let played = Played::new(ScriptQueue::new([
         ModelScript::new().say("Let me look.\n").call("time_now", json!({"timezone": "Asia/Tokyo"})),
@@ -154,12 +249,12 @@ fn a_prompt_from_standard_input_and_a_picture() {
     let (mut command, folder) = throughline();
     std::fs::write(folder.path().join("a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
     command
-        .args(["ask", "-", "Summarise.", "--image", "a.png"])
+        .args(["ask", "-", "Summarize.", "--image", "a.png"])
         .args(played.arguments(FakeDialect::Anthropic))
         .write_stdin("a long text\n")
         .assert()
         .success();
-    assert_eq!(played.upstream.requests()[0].user_text(), "a long text\n\nSummarise.");
+    assert_eq!(played.upstream.requests()[0].user_text(), "a long text\n\nSummarize.");
     let body = String::from_utf8(played.upstream.bodies().remove(0)).unwrap();
     assert!(body.contains("image/png"), "{body}");
 }

@@ -1,7 +1,10 @@
 //! Help, completions, tools, upstreams, mock and the chat without a terminal, on the real binary.
 
+#[path = "support/commands.rs"]
+mod commands;
 mod support;
 
+use commands::COMMANDS;
 use serde_json::Value;
 use support::throughline;
 
@@ -28,48 +31,14 @@ fn check_help(name: &str, arguments: &[&str]) {
 #[test]
 fn help_is_what_was_agreed_on() {
     check_help("throughline", &["--help"]);
-    for name in [
-        "chat",
-        "ask",
-        "serve",
-        "keys",
-        "decode",
-        "parse",
-        "tools",
-        "upstreams",
-        "connect",
-        "doctor",
-        "history",
-        "export",
-        "import",
-        "replay",
-        "mock",
-        "completions",
-    ] {
+    for name in COMMANDS {
         check_help(name, &[name, "--help"]);
     }
 }
 
 #[test]
 fn help_lines_fit_a_screen() {
-    for name in [
-        "chat",
-        "ask",
-        "serve",
-        "keys",
-        "decode",
-        "parse",
-        "tools",
-        "upstreams",
-        "connect",
-        "doctor",
-        "history",
-        "export",
-        "import",
-        "replay",
-        "mock",
-        "completions",
-    ] {
+    for name in COMMANDS {
         let (_, said, _) = output(&[name, "--help"]);
         let long: Vec<&str> = said.lines().filter(|line| line.chars().count() > 120).collect();
         assert_eq!(long, Vec::<&str>::new(), "{name}");
@@ -89,7 +58,7 @@ fn completions_name_the_subcommands() {
 fn wrong_usage_is_1_and_says_why() {
     for (arguments, expect) in [
         (&["nonsense"][..], "unrecognized subcommand"),
-        (&["ask"], "PROMPT"),
+        (&["ask"], "there is nothing to ask"),
         (&["ask", "--json", "--events", "x"], "cannot be used with"),
         (&["ask", " "], "there is nothing to ask"),
         (&["ask", "--base-url", "http://127.0.0.1:1", "x"], "--api"),

@@ -163,6 +163,43 @@ fn without_a_terminal_it_says_what_it_lacks() {
     assert_eq!((code, setting.text("throughline.toml").as_str()), (Some(1), "[agents.default"));
 }
 
+// R: O4
+#[test]
+fn what_runs_on_this_machine_is_shown_with_its_models() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let rules =
+        "models = [\"qwen3\", \"gemma3\", \"phi4\", \"llama3\"]\n[[rules]]\nthen = [{ say = \"Here.\" }]\n";
+    let local = runtime.block_on(FakeUpstream::start(ScenarioRules::parse(rules).unwrap())).unwrap();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let setting = Setting::new();
+    let run = |locale: &str, arguments: &[&str]| {
+        let mut command = setting.command(arguments);
+        command
+            .env("LC_ALL", locale)
+            .env("THROUGHLINE_BASE_URL_OLLAMA", local.base_url(FakeDialect::Ollama))
+            .env("THROUGHLINE_BASE_URL_LMSTUDIO", local.base_url(FakeDialect::OpenaiChat))
+            .env("THROUGHLINE_BASE_URL_VLLM", format!("http://{closed}/v1"))
+            .env("GROQ_API_KEY", "gsk-0123456789");
+        let output = assert_cmd::Command::from_std(command).write_stdin("").output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (code, said) = run("C.UTF-8", &["connect"]);
+    assert_eq!(code, Some(1), "{said}");
+    let line = |name: &str| {
+        said.lines().find(|line| line.contains(&format!("  {name} "))).unwrap_or_default().to_owned()
+    };
+    assert!(line("ollama").contains("✔ runs here: ") && line("ollama").contains(" and 1 more"), "{said}");
+    assert!(line("lmstudio").contains("qwen3"), "{said}");
+    assert!(!line("vllm").contains('✔') && !line("deepseek").contains('✔'), "{said}");
+    assert!(line("groq").contains("✔ the key is in GROQ_API_KEY"), "{said}");
+    assert!(said.contains("try: throughline connect lmstudio --model qwen3"), "{said}");
+    let (_, said) = run("zh_CN.UTF-8", &["connect"]);
+    assert!(said.contains("✔ 正在本机运行：qwen3") && said.contains("另有 1 个"), "{said}");
+    // The command that it names does it.
+    let (code, said) = run("C.UTF-8", &["connect", "lmstudio", "--model", "qwen3"]);
+    assert!(code == Some(0) && said.contains("qwen3 answers"), "{said}");
+}
+
 // R: O4, R4
 #[test]
 fn on_a_terminal_it_asks_and_the_key_is_not_shown() {

@@ -152,6 +152,86 @@ fn events_come_as_lines() {
     assert_eq!(text, "Let me look.");
 }
 
+/// Exit code, standard output and standard error for a body that may not be decodable.
+fn outcome(arguments: &[&str], body: &[u8]) -> (Option<i32>, String, String) {
+    let mut command = Command::cargo_bin("throughline").unwrap();
+    let output =
+        command.env("LC_ALL", "C.UTF-8").arg("decode").args(arguments).write_stdin(body).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn the_wire_format_is_found_out() {
+    let anthropic = "event: content_block_start\n\
+        data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n\
+        event: content_block_delta\n\
+        data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi\"}}\n\n\
+        event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+    let ollama =
+        "{\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"done\":true,\"done_reason\":\"stop\"}\n";
+    for (body, text) in [(anthropic, "Hi"), (ollama, "Hi"), (CHAT, "Let me look.")] {
+        for arguments in [&[][..], &["--api", "auto"], &["--chunk-seed", "7"]] {
+            let printed: Value = serde_json::from_str(&decode(arguments, body)).unwrap();
+            assert_eq!(printed["text"], text, "{arguments:?} {body}");
+        }
+        assert!(decode(&["--events"], body).lines().count() > 1);
+    }
+    // Longer than what it is guessed from: the rest is decoded all the same.
+    let line = "data: {\"choices\":[{\"delta\":{\"content\":\"0123456789\"}}]}\n\n";
+    let body = line.repeat((9 << 20) / line.len());
+    let printed: Value = serde_json::from_str(&decode(&["--api", "auto"], &body)).unwrap();
+    assert_eq!(printed["text"].as_str().unwrap().len(), 10 * ((9 << 20) / line.len()));
+}
+
+#[test]
+fn what_is_no_reply_is_called_by_its_name() {
+    let ollama =
+        "{\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"done\":true,\"done_reason\":\"stop\"}\n";
+    for (arguments, body, what, remedy) in [
+        (&[][..], &b""[..], "There is nothing in it.", "Record the body"),
+        (&["--api", "anthropic", "--strict"], b"", "There is nothing in it.", "Record the body"),
+        (&[], b"\x1f\x8b\x08\x00\x00", "It is compressed.", "gzip -d"),
+        (&["--api", "openai-chat", "--events"], b"curl: (6) no host", "", "try: "),
+        (&["--api", "anthropic"], ollama.as_bytes(), "it looks like ollama", "--api ollama"),
+        (
+            &["--api", "anthropic", "--chunk-seed", "1"],
+            ollama.as_bytes(),
+            "it looks like ollama",
+            "--api ollama",
+        ),
+    ] {
+        let (code, _, said) = outcome(arguments, body);
+        assert_eq!(code, Some(2), "{arguments:?} {said}");
+        assert!(
+            said.contains("nothing was decoded") && said.contains(what) && said.contains(remedy),
+            "{said}"
+        );
+    }
+    // What is an answer all the same has a warning.
+    let (code, _, said) = outcome(&["--api", "anthropic"], b"");
+    assert!(code == Some(0) && said.contains("There is nothing in it."), "{said}");
+    let (code, printed, said) = outcome(&[], b"<html><title>502 Bad Gateway</title></html>");
+    assert!(
+        code == Some(0) && printed.contains("502 Bad Gateway") && said.contains("It is a page (HTML)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_broken_stream_is_an_exit_code_if_that_is_asked_for() {
+    let cut = CHAT.split("data: {\"choices\":[{\"index\":0,\"delta\":{},").next().unwrap().as_bytes();
+    let error = br#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    for (api, body, strict) in [
+        ("openai-chat", CHAT.as_bytes(), Some(0)),
+        ("openai-chat", cut, Some(2)),
+        ("anthropic", &error[..], Some(2)),
+    ] {
+        assert_eq!(outcome(&["--api", api, "--strict"], body).0, strict);
+        assert_eq!(outcome(&["--api", api], body).0, Some(0));
+    }
+}
+
 #[test]
 fn a_wrong_api_is_a_usage_error_with_the_valid_names() {
     let assert =

@@ -3,8 +3,7 @@
 mod support;
 
 use support::throughline;
-use throughline_store::catalog::{CallRow, NewTurnRow, TurnPlacement};
-use throughline_store::{Catalog, SqliteSettings, SqliteStore};
+use throughline_store::{CallRow, Catalog, NewTurnRow, SqliteSettings, SqliteStore, TurnPlacement};
 
 fn call(tool: &str, status: &str, started_at: i64) -> CallRow {
     CallRow {
@@ -44,6 +43,7 @@ fn calls_and_turns_are_listed_newest_first() {
             input_text: "read a file".into(),
             files: Vec::new(),
             created_at: 1_000,
+            charge: Default::default(),
         };
         store.create_turn("me", turn).await.unwrap();
         let calls = vec![call("files.read", "success", 2_000), call("files.list", "error", 3_000)];
@@ -70,5 +70,21 @@ fn calls_and_turns_are_listed_newest_first() {
     let turns: serde_json::Value = serde_json::from_str(&said(&["--turns", "--json"])).unwrap();
     assert_eq!((&turns[0]["id"], &turns[0]["status"]), (&"turn-1".into(), &"running".into()));
     assert!(said(&["--turns"]).contains("turn-1  running      read a file"), "{}", said(&["--turns"]));
+
+    // A page says that there are more, and how to see them; the last one does not.
+    let page = |arguments: &[&str]| {
+        let (mut command, _own) = throughline();
+        command.env("THROUGHLINE_DATA", folder.path()).arg("history").args(arguments);
+        let output = command.output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (first, more) = page(&["--limit", "1"]);
+    let cursor = more.trim().strip_prefix("… there are more: --before ").unwrap_or_else(|| panic!("{more}"));
+    let (second, no_more) = page(&["--limit", "1", "--before", cursor]);
+    assert!(first.contains("files.list") && second.contains("files.read"), "{first}{second}");
+    assert_eq!(no_more, "");
+    assert_eq!(page(&["--limit", "1", "--before", cursor, "--json"]).1, "");
+    let (_, said) = page(&["--before", "yesterday"]);
+    assert!(said.contains("`yesterday` is no place in the list"), "{said}");
     runtime.block_on(store.close());
 }

@@ -10,6 +10,7 @@ mod support;
 use cluster::Cluster;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::process::Command;
 use support::throughline;
 
 #[track_caller]
@@ -83,4 +84,60 @@ fn import_history_replay_and_export_take_a_url() {
     assert_eq!(serde_json::from_slice::<Value>(&output.output().unwrap().stdout).unwrap(), calls);
     let nowhere = refused(&data, &["history", "--store", "postgres://ann:secret@127.0.0.1:1/db"]);
     assert!(nowhere.contains("127.0.0.1:1/db") && !nowhere.contains("secret"), "{nowhere}");
+}
+
+/// The line of a text that begins with this program, run by a shell that finds PostgreSQL's programs.
+#[track_caller]
+fn run_printed(cluster: &Cluster, text: &str, program: &str) {
+    let line = text.lines().find(|line| line.trim().starts_with(program));
+    let line = line.unwrap_or_else(|| panic!("no {program} in: {text}"));
+    let path = format!("{}:{}", cluster.programs().display(), std::env::var("PATH").unwrap());
+    let output = Command::new("sh").args(["-c", line.trim()]).env("PATH", path).output().unwrap();
+    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+// R: S5, O2
+#[test]
+fn a_backup_and_the_lines_that_it_prints_restore_everything_into_another_database() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let (url, other, folder) = (cluster.fresh(), cluster.fresh(), tempfile::tempdir().unwrap());
+    let (data, restored) = (folder.path().join("data"), folder.path().join("restored"));
+    let backup = folder.path().join("backup");
+    let shown = backup.display().to_string();
+    let file = folder.path().join("messages.json");
+    let messages = json!([
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": "16 °C."},
+    ]);
+    std::fs::write(&file, messages.to_string()).unwrap();
+    done(&data, &["import", &file.display().to_string(), "--store", &url]);
+    let blob = data.join("files/ab/cd/content");
+    std::fs::create_dir_all(blob.parent().unwrap()).unwrap();
+    std::fs::write(&blob, "a file that was uploaded").unwrap();
+    std::fs::write(data.join("upstreams.json"), "{\"v\":1,\"upstreams\":{}}").unwrap();
+
+    let said = done(&data, &["backup", &shown, "--store", &url]);
+    assert!(said.contains("the database is not among them"), "{said}");
+    assert!(!backup.join("throughline.db").exists(), "there is no file of SQLite");
+    run_printed(&cluster, &said, "pg_dump");
+    assert!(std::fs::metadata(backup.join("database.dump")).unwrap().len() > 0);
+
+    let said = done(&restored, &["restore", &shown, "--store", &other]);
+    run_printed(&cluster, &said, "pg_restore");
+    let events = |data: &Path, url: &str| done(data, &["replay", "--events", "--store", url]);
+    assert_eq!(events(&restored, &other), events(&data, &url), "every event is there");
+    let kept = std::fs::read_to_string(restored.join("files/ab/cd/content")).unwrap();
+    assert_eq!(kept, "a file that was uploaded");
+    assert!(restored.join("upstreams.json").exists());
+    // Into the same database again, which the dump replaces; a present data folder is not replaced by accident.
+    let complaint = refused(&restored, &["restore", &shown, "--store", &other]);
+    assert!(complaint.contains("--force"), "{complaint}");
+    let said = done(&restored, &["restore", &shown, "--force", "--store", &other]);
+    run_printed(&cluster, &said, "pg_restore");
+    assert_eq!(events(&restored, &other), events(&data, &url));
+    // A password is in neither line; the name of the user is.
+    let secret = url.replace("tl@", "tl:pa55w0rd@");
+    let said =
+        done(&data, &["backup", &folder.path().join("more").display().to_string(), "--store", &secret]);
+    assert!(said.contains("//tl@") && !said.contains("pa55w0rd"), "{said}");
 }

@@ -1,5 +1,5 @@
-//! `ops/` against the program: what the unit and the container start, ask and wait for is what there is. Neither systemd nor
-//! a container is started here; where `systemd-analyze` is, it reads the unit. R: O2, R4
+//! `ops/` against the program: what the unit and the composition start, ask and wait for is what there is. Neither systemd nor
+//! a container is started here; where `systemd-analyze` is, it reads the unit. The image is `image.rs`'s. R: O2, R4
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
@@ -88,6 +88,30 @@ fn the_unit_starts_reloads_and_stops_what_there_is() {
     );
 }
 
+// R: O2
+#[test]
+fn the_example_configuration_works_as_it_is_and_with_everything_in_it() {
+    let example = read("ops/throughline.toml");
+    let is_setting = |line: &str| {
+        let name = line.split(" = ").next().unwrap();
+        line.starts_with('[') || (line != name && name.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+    };
+    let everything: Vec<&str> = example
+        .lines()
+        .map(|line| line.strip_prefix("# ").filter(|setting| is_setting(setting)).unwrap_or(line))
+        .collect();
+    let everything = everything.join("\n");
+    assert!(everything.contains("\n[commands.disk]\n"), "{everything}");
+    for (text, tool) in [(&example, "time.now"), (&everything, "commands.disk")] {
+        let (mut command, folder) = throughline();
+        let path = folder.path().join("example.toml");
+        std::fs::write(&path, text).unwrap();
+        let output = command.args(["tools", "list", "--config"]).arg(&path).output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success() && said.contains(tool), "{text}\n{said}");
+    }
+}
+
 // R: R4
 #[test]
 fn systemd_understands_every_line_of_the_unit() {
@@ -114,74 +138,6 @@ fn systemd_understands_every_line_of_the_unit() {
 
 fn unit_filters() -> BTreeSet<String> {
     unit()["SystemCallFilter"].iter().flat_map(|line| line.split_whitespace()).map(str::to_owned).collect()
-}
-
-/// Instructions of the Dockerfile with their words, continued lines joined.
-fn dockerfile() -> Vec<(String, String)> {
-    let joined = read("ops/Dockerfile").replace("\\\n", " ");
-    let lines = joined.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-    lines
-        .map(|line| line.split_once(' ').unwrap())
-        .map(|(word, rest)| (word.into(), rest.trim().into()))
-        .collect()
-}
-
-// R: O2, R4
-#[test]
-fn the_image_is_built_of_what_there_is_and_starts_what_there_is() {
-    let lines = dockerfile();
-    let of = |word: &str| -> Vec<&str> {
-        lines.iter().filter(|(known, _)| known == word).map(|(_, rest)| rest.as_str()).collect()
-    };
-    let known = [
-        "FROM",
-        "RUN",
-        "WORKDIR",
-        "COPY",
-        "USER",
-        "ENV",
-        "VOLUME",
-        "EXPOSE",
-        "STOPSIGNAL",
-        "HEALTHCHECK",
-        "ENTRYPOINT",
-        "CMD",
-    ];
-    assert!(lines.iter().all(|(word, _)| known.contains(&word.as_str())), "{lines:?}");
-    // The compiler is the one that the workspace asks for, and what is copied between the stages is made there.
-    let manifest = read("Cargo.toml");
-    let version =
-        manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap().trim_matches('"');
-    assert!(of("FROM")[0].starts_with(&format!("rust:{version}-")), "{:?} and {version}", of("FROM"));
-    assert!(of("FROM")[0].ends_with(" AS build"));
-    let build = of("RUN").into_iter().find(|run| run.contains("cargo build")).unwrap();
-    assert!(build.contains("-p throughline-cli") && build.contains("--locked"), "{build}");
-    assert!(read("crates/cli/Cargo.toml").contains("name = \"throughline-cli\""));
-    assert!(root().join("Cargo.lock").exists(), "--locked needs it");
-    let (from, to) =
-        of("COPY").last().unwrap().strip_prefix("--from=build ").unwrap().split_once(' ').unwrap();
-    assert!(build.ends_with(&format!(" {from}")) && build.contains("target/release/throughline "), "{build}");
-    assert!(to.ends_with("/throughline"));
-    // Not root, and its folder is its own.
-    assert_eq!(of("USER"), ["throughline"]);
-    assert!(of("RUN").last().unwrap().contains("install -d -o throughline -g throughline -m 700 /data"));
-    let command = format!("{} {}", of("ENTRYPOINT")[0], of("CMD")[0]);
-    let words: Vec<&str> = command.split('"').skip(1).step_by(2).collect();
-    assert_eq!(words[0], "throughline");
-    understood(&words[1..]);
-    for variable in of("ENV")[0].split_whitespace() {
-        let (name, value) = variable.split_once('=').unwrap();
-        assert!(known_variables().contains(name), "{name}");
-        match name {
-            "THROUGHLINE_DATA" => assert_eq!(of("VOLUME"), [value]),
-            _ => assert!(value.ends_with(&format!(":{}", of("EXPOSE")[0])), "{variable}"),
-        }
-    }
-    assert_eq!(of("EXPOSE"), [ServerSettings::default().listen.port().to_string()]);
-    assert_eq!(of("STOPSIGNAL"), ["SIGTERM"]);
-    let health = of("HEALTHCHECK")[0];
-    assert!(health.contains(&format!("http://127.0.0.1:{}/healthz", of("EXPOSE")[0])), "{health}");
-    assert!(of("RUN").last().unwrap().contains(" curl "), "what the health check runs is installed");
 }
 
 // R: O2

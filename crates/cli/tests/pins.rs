@@ -43,7 +43,7 @@ fn a_changed_definition_is_shown_and_agreed_to() {
     let (code, out, _) = run_tools(folder.path(), &["changes"]);
     assert_eq!(code, Some(0));
     assert!(out.contains("files.read\n") && out.contains("+ And mails it."), "{out}");
-    assert!(!out.contains(['\u{202e}', '\u{200b}', '\u{1b}']), "what cannot be seen is spelt out: {out:?}");
+    assert!(!out.contains(['\u{202e}', '\u{200b}', '\u{1b}']), "what cannot be seen is spelled out: {out:?}");
     let (_, out, _) = run_tools(folder.path(), &["changes", "--json"]);
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(rows[0]["now"]["description"], hostile);

@@ -86,6 +86,34 @@ fn a_collector_that_says_nothing_holds_up_neither_a_turn_nor_the_end() {
     assert!(stopped.elapsed() < SOON, "{:?}", stopped.elapsed());
 }
 
+// R: O1
+#[test]
+fn a_collector_that_is_away_is_one_line_with_its_address_and_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nobody listens there: the port was given back.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{free}");
+    let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()), ("OTEL_BSP_SCHEDULE_DELAY", "1")];
+    let server = Serving::start_with(folder.path(), &["--model", "demo", "--demo-tools"], &variables);
+    let token = server.token().unwrap().to_owned();
+    let headers = format!(
+        "Authorization: Bearer {token}\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n"
+    );
+    server.raw("POST", "/v1/turns", &headers, ASKS);
+    let line = server.says("collector_failed");
+    let line: Value = serde_json::from_str(line.lines().last().unwrap()).unwrap();
+    assert_eq!((&line["level"], &line["collector"]), (&Value::from("warn"), &Value::from(url.as_str())));
+    assert!(line["error"].as_str().is_some_and(|error| !error.is_empty()), "{line}");
+    assert!(line["remedy"].as_str().is_some_and(|remedy| remedy.contains("OTEL_EXPORTER_OTLP_ENDPOINT")));
+    // More spans are lost, also at the end, and no library complains of it in words of its own.
+    server.raw("POST", "/v1/turns", &headers, ASKS);
+    server.signal("-TERM");
+    let rest: Vec<String> = server.log.iter().collect();
+    let again =
+        rest.iter().filter(|line| line.contains("collector_failed") || line.contains("opentelemetry"));
+    assert_eq!(again.count(), 0, "{rest:#?}");
+}
+
 #[test]
 fn what_cannot_be_is_said_at_the_start_and_what_is_switched_off_is_off() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start(Habit::Takes));

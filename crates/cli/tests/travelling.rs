@@ -5,7 +5,7 @@ mod support;
 use serde_json::json;
 use std::path::Path;
 use support::throughline;
-use throughline_server::portable::{IdMap, PortableConversation, read_jsonl};
+use throughline_server::{IdMap, PortableConversation, read_jsonl};
 use throughline_store::{SqliteSettings, SqliteStore};
 
 /// Exit code, output and complaints of the command with this data folder.

@@ -84,10 +84,14 @@ pub struct AssistantMessage {
 }
 
 /// One part of the message.
+///
+/// Kinds and fields are added by later releases, so a match ends with `_`, and a pattern with `..`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum MessageBlock {
     /// Visible text.
+    #[non_exhaustive]
     Text {
         /// The text so far.
         text: String,
@@ -101,6 +105,7 @@ pub enum MessageBlock {
         citations: Vec<Value>,
     },
     /// Reasoning.
+    #[non_exhaustive]
     Thinking {
         /// The text so far; may stay empty.
         text: String,
@@ -110,6 +115,7 @@ pub enum MessageBlock {
     /// A tool call with its outcome.
     ToolCall(Box<ToolCallBlock>),
     /// Audio.
+    #[non_exhaustive]
     Audio {
         /// Pieces of base64, in order.
         data: Vec<String>,
@@ -127,6 +133,7 @@ pub enum MessageBlock {
     /// A picture.
     Image(Media),
     /// A remark of the engine.
+    #[non_exhaustive]
     Notice {
         /// A stable word.
         code: String,
@@ -137,6 +144,7 @@ pub enum MessageBlock {
     Error(TurnFault),
     /// A message that the user sent in mid-turn, at the position where it was taken in.
     // R: T14
+    #[non_exhaustive]
     UserMessage {
         /// The sender's id of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,6 +241,9 @@ pub struct ToolCallBlock {
     /// Running time, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// End of the call, whether its tool ran or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<UnixMillis>,
     /// Client's report that a client-side call took effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<bool>,
@@ -298,6 +309,14 @@ pub struct MessageProblem {
     pub tool_id: Option<CallId>,
 }
 
+impl MessageBlock {
+    /// A text block that is complete.
+    pub fn text(text: impl Into<String>) -> Self {
+        let (text, state) = (text.into(), BlockState::Closed);
+        MessageBlock::Text { text, state, code: None, citations: Vec::new() }
+    }
+}
+
 impl AssistantMessage {
     /// The message after these events.
     pub fn from_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
@@ -312,10 +331,30 @@ impl AssistantMessage {
     // R: T13
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(|block| match block {
-            MessageBlock::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
+            MessageBlock::Text { text, .. } if !text.is_empty() => Some(text.clone()),
             _ => None,
         });
-        texts.collect::<Vec<_>>().join("\n\n")
+        // A model that writes its calls ends the line before them by itself.
+        texts
+            .reduce(|before, more| format!("{}\n\n{more}", before.trim_end_matches('\n')))
+            .unwrap_or_default()
+    }
+
+    /// The failure, if the turn failed. It prints as sentences: what happened, why, and what to do.
+    pub fn error(&self) -> Option<&TurnFault> {
+        self.error.as_ref()
+    }
+
+    /// The message, or the failure of the turn: `app.ask("…").await?.finish().await.into_result()?`. A turn that was
+    /// stopped, or cut by a limit, is none that failed.
+    ///
+    /// # Errors
+    /// The turn's failure.
+    pub fn into_result(mut self) -> Result<Self, TurnFault> {
+        match self.error.take() {
+            Some(fault) => Err(fault),
+            None => Ok(self),
+        }
     }
 
     /// The tool calls, in order.
@@ -416,6 +455,7 @@ impl AssistantMessage {
                 }
             }
             EventKind::ToolInputDelta { .. }
+            | EventKind::ModelText { .. }
             | EventKind::ToolInputReset
             | EventKind::ToolInput(_)
             | EventKind::ApprovalRequest { .. }
@@ -547,7 +587,12 @@ impl MessageBlock {
 impl ToolCallBlock {
     fn absorb(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::ToolInputDelta { delta } => self.input_text.push_str(delta),
+            EventKind::ToolInputDelta { delta, input_summary } => {
+                self.input_text.push_str(delta);
+                if let Some(summary) = input_summary {
+                    self.input_summary.clone_from(summary);
+                }
+            }
             EventKind::ToolInputReset => {
                 self.input_text.clear();
                 self.arguments = None;
@@ -627,7 +672,10 @@ impl ToolCallBlock {
                     output_delta: None,
                 });
             }
-            EventKind::ToolResult(result) => self.close(result),
+            EventKind::ToolResult(result) => {
+                self.ended_at = Some(event.timestamp);
+                self.close(result);
+            }
             _ => {}
         }
     }
@@ -700,9 +748,15 @@ fn can_merge(last: &Event, next: &Event) -> bool {
 fn merge_into(last: &mut EventKind, next: EventKind) {
     match (last, next) {
         (EventKind::ContentDelta { text }, EventKind::ContentDelta { text: more })
-        | (EventKind::Thinking { text }, EventKind::Thinking { text: more })
-        | (EventKind::ToolInputDelta { delta: text }, EventKind::ToolInputDelta { delta: more }) => {
-            text.push_str(&more)
+        | (EventKind::Thinking { text }, EventKind::Thinking { text: more }) => text.push_str(&more),
+        (
+            EventKind::ToolInputDelta { delta: text, input_summary },
+            EventKind::ToolInputDelta { delta: more, input_summary: newer },
+        ) => {
+            text.push_str(&more);
+            if newer.is_some() {
+                *input_summary = newer;
+            }
         }
         (
             EventKind::ToolProgress(CallProgress { output_delta: Some(text), .. }),

@@ -5,6 +5,7 @@ use crate::id::{ApprovalId, UnixMillis, UserMessageId};
 use crate::policy::{ApprovalDecision, RememberRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 use throughline_wire::{CallId, CallOutcome, StepEvent, ToolName, UserPart};
 
 /// Everything that can happen to a turn: the only way in.
@@ -21,7 +22,7 @@ pub enum TurnInput {
     },
     /// The model call failed outside the decoder: no connection, an HTTP status, a timeout. Before or in mid-stream;
     /// instead of [`StepEvent::End`]. Also in place of an error that came as the first event of a stream, if the
-    /// driver recognises it.
+    /// driver recognizes it.
     ModelFailed {
         /// Repeated from the action that called the model.
         step: u32,
@@ -109,6 +110,10 @@ pub enum TurnInput {
         arguments: Option<serde_json::Value>,
         /// The part of the answer to remember for later calls.
         remember: Option<RememberRequest>,
+        /// With a denial: the turn stops as well, as if the same person had pressed stop. Without a denial it means
+        /// nothing.
+        // R: A2, T8
+        stop: bool,
     },
     /// A tool is no longer defined as it was offered: an approval was for another definition, so a call that has not been
     /// started asks again.
@@ -177,7 +182,16 @@ impl TurnInput {
     ) -> Self {
         let by = by.to_owned();
         let (arguments_hash, arguments, remember) = (None, None, None);
-        TurnInput::Approval { question, decision, by, reason, arguments_hash, arguments, remember }
+        TurnInput::Approval {
+            question,
+            decision,
+            by,
+            reason,
+            arguments_hash,
+            arguments,
+            remember,
+            stop: false,
+        }
     }
 }
 
@@ -293,6 +307,18 @@ pub enum FailureKind {
     Unsendable,
 }
 
+impl fmt::Display for UpstreamFailure {
+    /// `HTTP 429: …`, or the message alone if there was no answer.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "HTTP {status}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for UpstreamFailure {}
+
 impl UpstreamFailure {
     /// True if trying the same again may help.
     pub fn is_retryable(&self) -> bool {
@@ -354,6 +380,7 @@ pub struct ToolQuestion {
 
 /// The way in which a person answers.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ElicitationMode {
     /// By values that fit a JSON Schema: an object with flat fields. Never for secrets: the answer is in the log.
     Form {
@@ -370,6 +397,7 @@ pub enum ElicitationMode {
 /// The answer that a tool receives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ToolAnswer {
     /// A person answered.
     Accept {

@@ -39,6 +39,7 @@ mod schedule;
 mod setup;
 mod step;
 mod text;
+mod text_rules;
 mod tool;
 mod turn;
 mod waterfall;
@@ -59,8 +60,8 @@ pub use input::{
 pub use outbox::{AppendBatch, Outbox, ReleasedBatch};
 pub use policy::{
     ApprovalDecision, ApprovalRule, ApprovalScope, ArgumentConstraints, ArgumentTest, ConfirmMode, LoopGuard,
-    PatternList, Policy, PolicyDecision, PolicyRule, RememberRequest, RememberedDecision, RuleAction,
-    RulePart, UnmatchedRule, explain, unmatched_rules,
+    PatternList, PermissionPreset, Policy, PolicyDecision, PolicyRule, RememberRequest, RememberedDecision,
+    RuleAction, RulePart, UnmatchedRule, explain, unmatched_rules,
 };
 pub use record::QuestionResolution;
 pub use setup::{
@@ -68,6 +69,12 @@ pub use setup::{
     UpstreamChoice,
 };
 pub use text::suggest::suggest_names;
+pub use text_rules::{
+    TEXT_RULE_ADDED_BYTES_MAX, TEXT_RULE_COMPILED_BYTES_MAX, TEXT_RULE_HELD_BYTES_MAX,
+    TEXT_RULE_PATTERN_CHARS_MAX, TEXT_RULE_READ_AGAIN_BYTES_MAX, TEXT_RULE_REPLACE_CHARS_MAX, TEXT_RULES_MAX,
+    TEXT_WITHHELD, TextRule, TextRuleError, TextRuleHit, TextRuleRole, TextRuleSettings, TextRuleTarget,
+    apply_text_rules,
+};
 pub use tool::{CallRunner, Effect, OfferedTool, PermissionRule, PollingMode, REQUESTER, ToolConcurrency};
 pub use turn::Turn;
 pub use turn::query::{ClientCallState, QuestionState};

@@ -10,6 +10,8 @@ use crate::input::{ArgumentValidation, QueuedMessage, TimerId};
 use crate::policy::RememberRequest;
 use crate::record::{CallHandle, TurnRecord};
 use crate::setup::{TurnSetup, TurnStart};
+use crate::text::early_summary::EarlySummary;
+use crate::text_rules::TextFilter;
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_wire::{CallArguments, CallId, FinishReason, ProviderState, Usage};
 
@@ -38,8 +40,24 @@ pub(crate) struct VolatileState {
     pub first_byte_received: bool,
     /// Messages of the user that wait to be taken in. Their senders still hold them.
     pub queue: Vec<QueuedMessage>,
+    /// The open text block, if text rules change what people are shown of it.
+    pub filtered_text: Option<FilteredText>,
+    /// Output of running tools that is shown as it comes, by start.
+    pub filtered_outputs: BTreeMap<(CallId, u32), TextFilter>,
     /// Open questions of tools, by the id that people know: the tool's own number of it.
     pub tool_questions: BTreeMap<ApprovalId, u64>,
+    /// By call whose arguments are arriving: what its card says meanwhile.
+    pub early_summaries: BTreeMap<CallId, EarlySummary>,
+}
+
+/// A text that people are shown otherwise than it is written.
+#[derive(Clone, Debug)]
+pub(crate) struct FilteredText {
+    pub filter: TextFilter,
+    /// As it is written.
+    pub written: String,
+    /// As it is shown.
+    pub shown: String,
 }
 
 /// A check of arguments that was asked for.

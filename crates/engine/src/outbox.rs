@@ -194,7 +194,7 @@ fn estimated_bytes(event: &Event) -> usize {
     ENVELOPE
         + match &event.kind {
             EventKind::ContentDelta { text } | EventKind::Thinking { text } => text.len(),
-            EventKind::ToolInputDelta { delta } => delta.len(),
+            EventKind::ToolInputDelta { delta, .. } => delta.len(),
             EventKind::AudioDelta { data, transcript, .. } => data.len() + transcript.len(),
             EventKind::ToolInput(input) => {
                 let text = input.text.as_ref().or(input.raw.as_ref());

@@ -2,6 +2,7 @@
 
 use crate::id::{ConversationId, MessageId, TurnId};
 use crate::policy::{ApprovalRule, LoopGuard, Policy, RememberedDecision};
+use crate::text_rules::TextRule;
 use crate::tool::OfferedTool;
 use serde::{Deserialize, Serialize};
 use throughline_wire::{Message, ModelSettings, ToolChoice, UserPart};
@@ -17,8 +18,8 @@ pub struct TurnSetup {
     /// Messages before this turn, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
-    /// The model to call, then those to fall back on before the first token (T11). [`TurnAction::CallModel`] names one
-    /// by its place here.
+    /// The model to call, then those to fall back on before the first token. [`TurnAction::CallModel`] names one by its
+    /// position here.
     ///
     /// [`TurnAction::CallModel`]: crate::TurnAction::CallModel
     pub upstreams: Vec<UpstreamChoice>,
@@ -44,6 +45,9 @@ pub struct TurnSetup {
     pub remembered: Vec<RememberedDecision>,
     /// Person or rule that answers questions.
     pub approval: ApprovalRule,
+    /// Rules about what people are shown and what the model is told, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub text_rules: Vec<TextRule>,
     /// Response to a model that goes in circles.
     pub guard: LoopGuard,
     /// Retries of a failed model call.
@@ -169,7 +173,8 @@ pub struct TurnLimits {
     pub cancel_grace_ms: u64,
     /// Time beyond its own limit in which a tool must report its end, in milliseconds. Default 5,000.
     pub tool_overrun_ms: u64,
-    /// Output of a call that is stored and shown to the model, in bytes; head and tail stay. Default 64 KiB.
+    /// Output of a call that is stored and shown to the model, in bytes; head and tail stay. Default 32 KiB: about
+    /// 8,000 tokens, which a small context survives.
     pub output_bytes_max: usize,
     /// Output of a call as the model sees it once an upstream has refused the length of the history, in bytes; head and tail
     /// stay. Default 2 KiB: what a result was about is still seen, and a hundred of them fit into most models.
@@ -201,7 +206,7 @@ impl Default for TurnLimits {
             asked_ms_max: 1_800_000,
             cancel_grace_ms: 2_000,
             tool_overrun_ms: 5_000,
-            output_bytes_max: 64 << 10,
+            output_bytes_max: 32 << 10,
             shortened_output_bytes_max: 2 << 10,
             progress_events_max: 1_000,
             problems_per_step_max: 100,

@@ -150,6 +150,7 @@ pub enum PermissionRule {
 /// Party that runs a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum CallRunner {
     /// The driver.
     #[default]

@@ -85,6 +85,7 @@ impl Waterfall {
             | EventKind::BlockEnd
             | EventKind::BlockSuperseded { .. }
             | EventKind::Citation { .. }
+            | EventKind::ModelText { .. }
             | EventKind::ToolInput(_)
             | EventKind::ToolProgress(_)
             | EventKind::UserMessage { .. }
@@ -232,7 +233,7 @@ mod tests {
             "end" => EventKind::StepEnd { finish: None, finish_raw: None, usage: None, segments: Vec::new() },
             "text" => EventKind::ContentDelta { text: text() },
             "think" => EventKind::Thinking { text: text() },
-            "args" => EventKind::ToolInputDelta { delta: text() },
+            "args" => EventKind::tool_input_delta(text()),
             "start" => EventKind::ToolStart { early: false, attempt: 1, rule: None, client_id: None },
             "done" => {
                 EventKind::ToolResult(ToolResult::new(&CallOutcome::Done(ToolOutput::default()), None, None))
@@ -260,6 +261,7 @@ mod tests {
                 remembered: None,
                 answer: None,
                 content: None,
+                stop: false,
             },
             "retry" => EventKind::Waiting { reason: WaitReason::Retry, until: None, why: None },
             _ => EventKind::TurnResumed { epoch: 1 },

@@ -309,6 +309,9 @@ pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
         } => Some(
             "If it was meant, ask the model to write the request outside of code, quotations and thinking.".into(),
         ),
+        ProblemKind::StreamReplaced => Some(
+            "The reply was asked for again, whole. `streaming = \"off\"` for this upstream saves the first attempt.".into(),
+        ),
         ProblemKind::LimitReached { .. } => Some("Raise the limit of this name if the content is wanted.".into()),
         _ => None,
     }

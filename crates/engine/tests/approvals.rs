@@ -1,4 +1,4 @@
-//! What may run, who says so, and what an answer is bound to. R: A1, A2, A3, A4, T3
+//! Approvals: what may run, who says so, and what an answer is bound to. R: A1, A2, A3, A4, T3
 
 mod script;
 
@@ -34,7 +34,7 @@ fn restores(scripted: &ScriptedTurn) {
     assert!(restored.state_eq(&scripted.turn), "after\n{}", scripted.lines.join("\n"));
 }
 
-/// What the model was told of the calls, in order.
+/// The results that the model received for the calls, in order.
 fn told(scripted: &ScriptedTurn) -> Vec<String> {
     let history = scripted.turn.history().expect("all calls are closed");
     let steps = history.iter().filter_map(|message| match message {
@@ -455,7 +455,7 @@ fn approved_and_waiting() -> ScriptedTurn {
     )
 }
 
-/// What becomes of B when another process takes the turn over, in which B's tool has this definition, and A ends there.
+/// The fate of B when another process takes the turn over, in which B's tool has this definition, and A ends there.
 fn after_restart(scripted: &ScriptedTurn, log: &[Event], fingerprint: &str) -> Vec<&'static str> {
     let mut setup = scripted.setup.clone();
     setup.tools[1].fingerprint = fingerprint.into();

@@ -1,4 +1,4 @@
-//! What the engine cannot see: where a call came from, and which number it had.
+//! The engine's blind spots: where a call came from, and which number it had.
 
 #![allow(clippy::unwrap_used)]
 

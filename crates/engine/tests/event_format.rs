@@ -22,71 +22,6 @@ fn events(lines: &[Value]) -> Vec<Event> {
     lines.iter().map(|line| serde_json::from_value(line.clone()).unwrap()).collect()
 }
 
-/// The name on the wire. No arm for "the rest": whoever adds a kind comes by here, and then to [`KINDS`].
-fn name(kind: &EventKind) -> &'static str {
-    use EventKind as E;
-    match kind {
-        E::StreamStart { .. } => "stream_start",
-        E::StepStart { .. } => "step_start",
-        E::StepEnd { .. } => "step_end",
-        E::BlockStart(_) => "block_start",
-        E::BlockEnd => "block_end",
-        E::ContentDelta { .. } => "content_delta",
-        E::Thinking { .. } => "thinking",
-        E::Citation { .. } => "citation",
-        E::ToolUse { .. } => "tool_use",
-        E::ToolInputDelta { .. } => "tool_input_delta",
-        E::ToolInputReset => "tool_input_reset",
-        E::ToolInput(_) => "tool_input",
-        E::ApprovalRequest { .. } => "approval_request",
-        E::ApprovalResolved { .. } => "approval_resolved",
-        E::ToolRedefined { .. } => "tool_redefined",
-        E::ToolStart { .. } => "tool_start",
-        E::ToolProgress(_) => "tool_progress",
-        E::ToolResult(_) => "tool_result",
-        E::AudioDelta { .. } => "audio_delta",
-        E::UserMessage { .. } => "user_message",
-        E::Waiting { .. } => "waiting",
-        E::Problem { .. } => "problem",
-        E::SessionStats(_) => "session_stats",
-        E::Error(_) => "error",
-        E::TurnResumed { .. } => "turn_resumed",
-        E::BlockSuperseded { .. } => "block_superseded",
-        E::StreamEnd { .. } => "stream_end",
-        E::Unrecognised => "",
-    }
-}
-
-const KINDS: [&str; 27] = [
-    "stream_start",
-    "step_start",
-    "step_end",
-    "block_start",
-    "block_end",
-    "content_delta",
-    "thinking",
-    "citation",
-    "tool_use",
-    "tool_input_delta",
-    "tool_input_reset",
-    "tool_input",
-    "approval_request",
-    "approval_resolved",
-    "tool_redefined",
-    "tool_start",
-    "tool_progress",
-    "tool_result",
-    "audio_delta",
-    "user_message",
-    "waiting",
-    "problem",
-    "session_stats",
-    "error",
-    "turn_resumed",
-    "block_superseded",
-    "stream_end",
-];
-
 /// Every kind with every field, as JSON.
 fn every_kind() -> Vec<Value> {
     lines(&logs().join("every-kind.jsonl"))
@@ -97,11 +32,11 @@ fn every_field_survives_the_way_to_json_and_back() {
     let lines = every_kind();
     let mut seen = BTreeSet::new();
     for (line, event) in lines.iter().zip(events(&lines)) {
-        assert_eq!(name(&event.kind), line["type"], "{line}");
+        assert_eq!(event.kind.name(), line["type"], "{line}");
         assert_eq!(serde_json::to_value(&event).unwrap(), *line);
-        seen.insert(name(&event.kind));
+        seen.insert(event.kind.name());
     }
-    assert_eq!(seen, BTreeSet::from(KINDS), "logs/every-kind.jsonl has them all");
+    assert_eq!(seen, BTreeSet::from(EventKind::NAMES), "logs/every-kind.jsonl has them all");
 }
 
 fn page() -> String {

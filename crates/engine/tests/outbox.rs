@@ -13,7 +13,7 @@ fn event(seq: u64, text: &str) -> Event {
         step: None,
         block: None,
         tool_id: None,
-        kind: EventKind::ContentDelta { text: text.into() },
+        kind: EventKind::content_delta(text),
     }
 }
 

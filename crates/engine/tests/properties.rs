@@ -120,7 +120,7 @@ proptest! {
         }
     }
 
-    /// R: design §3a: a machine restored from any part of the log and given the rest equals the live one; so does
+    /// A machine restored from any part of the log and given the rest equals the live one; so does
     /// the fold; joined deltas fold the same.
     #[test]
     fn a_log_restores_at_every_event(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {

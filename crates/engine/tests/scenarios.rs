@@ -18,7 +18,7 @@ fn check(script: &str, expected: &str) -> ScriptedTurn {
     scripted
 }
 
-/// What holds after each input of every scenario.
+/// Invariants after each input of every scenario.
 fn invariants(scripted: &ScriptedTurn) {
     for (at, event) in scripted.log.iter().enumerate() {
         assert_eq!(event.seq.0, at as u64 + 1, "seq is dense");
@@ -158,6 +158,84 @@ fn a_write_asks_and_a_gesture_fires_meanwhile() {
          step end stop
          end completed"#,
     );
+}
+
+// R: A2, T8: no call after it runs, every other one is closed truthfully, and the model is not asked again.
+#[test]
+fn a_denial_can_stop_the_turn() {
+    let scripted = check(
+        r#"tools w:write r:read c:cosmetic; barrier; parallel
+         open A w
+         seal A {}
+         open B r
+         seal B {}
+         open C w
+         seal C {"n":2}
+         open D c
+         seal D {}
+         finish tool_calls
+         ok D waved
+         deny-and-stop A not like this
+         outcome B {"cancelled":{"yes":{"ran_ms":1,"partial":null}}}"#,
+        r#"step 1 m try 1
+         use A w
+         input A {}
+         use B r
+         input B {}
+         use C w
+         input C {"n":2}
+         use D c
+         input D {}
+         step end tool_calls
+         ask A effect:write
+         ask C effect:write
+         start B
+         start D
+         result D success waved
+         notice stopped
+         answer A deny by user and stop
+         result A denied
+         answer C deny by stop
+         result C cancelled (cancelled_before_start)
+         ! cancel B 1
+         result B cancelled
+         end cancelled"#,
+    );
+    assert!(matches!(
+        &outcomes(&scripted)[..],
+        [CallOutcome::Denied { reason: Some(reason) }, CallOutcome::Cancelled(_), CallOutcome::Cancelled(_), CallOutcome::Done(_)]
+            if reason == "not like this"
+    ));
+}
+
+// R: A2, A3, T8
+#[test]
+fn a_denial_that_stops_answers_what_was_asked_and_nothing_else() {
+    let script = |last: &str| {
+        let setup = "tools w:write; barrier; parallel\nopen A w\nseal A {}\nopen B w\nseal B {\"n\":2}";
+        let scripted =
+            ScriptedTurn::run_with(&format!("{setup}\nfinish tool_calls\n{last}"), Some(invariants));
+        let asked = scripted.lines.iter().rposition(|line| line.starts_with("ask ")).expect("a question");
+        scripted.lines[asked + 1..].join("; ")
+    };
+    let expected = [
+        (
+            "deny-and-stop all",
+            "notice stopped; answer A deny by user and stop; result A denied; answer B deny by user and stop; result B denied; end cancelled",
+        ),
+        // Of other arguments than those that were shown: refused, and nothing stops.
+        ("stale-stop A", "problem stale_answer"),
+        // A second answer changes nothing.
+        (
+            "deny-and-stop B\ndeny-and-stop B\napprove B",
+            "notice stopped; answer B deny by user and stop; result B denied; answer A deny by stop; result A cancelled (cancelled_before_start); end cancelled",
+        ),
+        // Without a denial there is nothing to stop for.
+        ("approve-and-stop A", "answer A approve by user; start A"),
+    ];
+    for (last, lines) in expected {
+        assert_eq!(script(last), lines, "{last}");
+    }
 }
 
 // R: A4, T7: a waiting call gives up its place; recorded in call order all the same.
@@ -843,7 +921,12 @@ fn refusals_pictures_sound_and_sources_are_kept() {
     let media = Media::new("image/png".into(), "AA==".into());
     scripted.model(StepEvent::Citation(serde_json::json!({"url": "https://example.org"})));
     scripted.model(StepEvent::Image(media.clone()));
-    scripted.model(StepEvent::Audio { data: "QUE=".into(), transcript: "hello".into() });
+    scripted.model(StepEvent::Audio {
+        data: "QUE=".into(),
+        transcript: "hello".into(),
+        format: Some("pcm16".into()),
+        sample_rate: Some(24_000),
+    });
     scripted.model(StepEvent::Hosted(HostedTool {
         id: Some("h".into()),
         name: "search".into(),
@@ -976,7 +1059,7 @@ fn without_continue_the_turn_ends_as_interrupted() {
     let last = out.events.last().expect("an end");
     assert_eq!(
         last.kind,
-        throughline_engine::EventKind::StreamEnd { status: throughline_engine::TurnStatus::Interrupted }
+        throughline_engine::EventKind::stream_end(throughline_engine::TurnStatus::Interrupted)
     );
 }
 
@@ -1297,6 +1380,10 @@ fn a_question_ends_in_one_way() {
         ("cancel A", "answered A cancel by cancel; ! tell A 1 cancel; ! cancel A 1"),
         ("cancel", "notice stopped; answered A cancel by stop; ! tell A 1 cancel; ! cancel A 1"),
         // a second one beside it
+        (
+            "deny-and-stop A",
+            "notice stopped; answered A decline by user and stop; ! tell A 1 decline; ! cancel A 1",
+        ),
         ("asks A and your age?", "! tell A 2 cancel"),
         // a tool that is being stopped asks nobody
         (

@@ -1,4 +1,4 @@
-//! Every input in every phase: what follows, as a table. R: design §8 (transitions are total)
+//! Every input in every phase: what follows, as a table. Transitions are total.
 
 mod script;
 
@@ -12,7 +12,7 @@ use throughline_wire::{
     CallId, CallOutcome, FinishReason, StepEvent, StreamEnd, ToolName, ToolOutput, UserPart,
 };
 
-/// How each phase is reached, all with call `t.1` = A and, where there is a second, `t.2` = B.
+/// The way to each phase, all with call `t.1` = A and, where there is a second, `t.2` = B.
 const PHASES: [(&str, &str); 6] = [
     ("connecting", "tools r:read w:write; parallel"),
     ("streaming", "tools r:read w:write; parallel\nopen A r\nseal A {}\nopen B w\nargs B {"),
@@ -42,6 +42,17 @@ fn inputs() -> Vec<(&'static str, TurnInput)> {
         arguments_hash,
         arguments,
         remember: None,
+        stop: false,
+    };
+    let stopping = |question, decision| TurnInput::Approval {
+        question,
+        decision,
+        by: "user".into(),
+        reason: None,
+        arguments_hash: None,
+        arguments: None,
+        remember: None,
+        stop: true,
     };
     let redefined = |tool: &str, start| TurnInput::ToolRedefined {
         tool: ToolName::new(tool),
@@ -89,6 +100,9 @@ fn inputs() -> Vec<(&'static str, TurnInput)> {
         ("approve B", approval(ApprovalTarget::One(b1()), ApprovalDecision::Approve)),
         ("deny B", approval(ApprovalTarget::One(b1()), ApprovalDecision::Deny)),
         ("approve nothing", approval(ApprovalTarget::One("no".into()), ApprovalDecision::Approve)),
+        ("deny B and stop", stopping(ApprovalTarget::One(b1()), ApprovalDecision::Deny)),
+        ("deny all and stop", stopping(ApprovalTarget::All, ApprovalDecision::Deny)),
+        ("approve B and stop", stopping(ApprovalTarget::One(b1()), ApprovalDecision::Approve)),
         ("approve all", approval(ApprovalTarget::All, ApprovalDecision::Approve)),
         ("approve B with other arguments", more(None, Some(serde_json::json!({"n": 1})))),
         ("approve B for arguments that are no more", more(Some("other".into()), None)),
@@ -140,7 +154,7 @@ fn inputs() -> Vec<(&'static str, TurnInput)> {
     ]
 }
 
-/// What follows: events by type, then actions with `!`.
+/// The effects: events by type, then actions with `!`.
 fn follows(script: &str, input: TurnInput) -> String {
     let mut scripted = ScriptedTurn::run(script);
     let mut out = TurnOutput::default();

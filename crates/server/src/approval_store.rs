@@ -1,4 +1,5 @@
-//! Remembered approvals of each user, in the catalog and never shared: another user's consent is no consent. R: A2, R3
+//! Remembered approvals of each user, in the catalog and never shared: another user's consent is no consent.
+// R: A2, R3
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,8 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use throughline::approval_store::{ApprovalStore, ApprovalStoreError, ApprovalStores, StoredApproval};
 use throughline_engine::RememberedDecision;
-use throughline_store::StoreError;
-use throughline_store::catalog::{Catalog, NewRemembered, RememberedRow};
+use throughline_store::{Catalog, NewRemembered, RememberedRow, StoreError};
 use tokio::runtime::Handle;
 
 /// Remembered approvals of all users of a server: `Throughline::builder().approval_stores(...)`.

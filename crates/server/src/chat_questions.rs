@@ -1,9 +1,10 @@
 //! Approval questions that ended an answer in a chat window, until they are answered: by the next message of the chat,
-//! or on the page that a link opens. // R: A3, A4
+//! or on the page that a link opens.
 //!
 //! They are opened by single-use codes. Only hashes of the codes are stored, with the turn, the questions and the
 //! hashes of the displayed arguments, among the documents of the user. So nobody else's code is ever found, and a
 //! restart changes nothing. The turn itself waits in the log like any other that asks.
+// R: A3, A4
 
 use crate::compat::chat::pending_questions;
 use crate::error::ApiError;
@@ -15,14 +16,14 @@ use crate::surface::chat_completions::question::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use throughline::engine::MessageTiming;
 use throughline::{ApprovalOutcome, ApprovalResponse};
 use throughline_engine::{ApprovalDecision, ApprovalId, TurnId};
-use throughline_store::Catalog;
-use throughline_store::catalog::{
-    DocumentKind, DocumentPrecondition, NewDocument, PutOutcome, StoredDocument,
+use throughline_store::{
+    Catalog, DocumentKind, DocumentPrecondition, NewDocument, PutOutcome, StoredDocument,
 };
 use throughline_wire::{Message, UserPart};
 
@@ -33,11 +34,11 @@ const RETENTION_MS: i64 = 24 * 60 * 60 * 1_000;
 /// More than a person can have open, and few enough to be read whenever one is added.
 const CHAT_QUESTIONS_MAX: usize = 1_000;
 /// Where the page of a link is.
-pub const LINK_PATH: &str = "/approve";
+pub(crate) const LINK_PATH: &str = "/approve";
 
 /// The questions of one answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredQuestions {
+pub(crate) struct StoredQuestions {
     /// Id of the turn that asks.
     pub turn: String,
     /// The last event that the answer has shown.
@@ -67,7 +68,7 @@ struct QuestionDocument {
 ///
 /// # Errors
 /// The store does not take them; then nothing was asked.
-pub async fn store_questions(
+pub(crate) async fn store_questions(
     state: &AppState,
     user: &str,
     turn: &TurnId,
@@ -152,7 +153,7 @@ async fn find_stored(state: &AppState, user: &str, name: &str) -> Result<Option<
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn find_open(
+pub(crate) async fn find_open(
     state: &AppState,
     user: &str,
     history: &[Message],
@@ -166,14 +167,14 @@ pub async fn find_open(
 }
 
 /// Questions that wait for an answer.
-pub struct OpenQuestions {
+pub(crate) struct OpenQuestions {
     name: String,
     questions: StoredQuestions,
 }
 
 impl OpenQuestions {
     /// Id of the turn that asks.
-    pub fn turn(&self) -> TurnId {
+    pub(crate) fn turn(&self) -> TurnId {
         TurnId::new(self.questions.turn.as_str())
     }
 
@@ -181,7 +182,11 @@ impl OpenQuestions {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn claim(self, state: &AppState, user: &str) -> Result<Option<StoredQuestions>, ApiError> {
+    pub(crate) async fn claim(
+        self,
+        state: &AppState,
+        user: &str,
+    ) -> Result<Option<StoredQuestions>, ApiError> {
         let taken = state.catalog.remove_document(user, DocumentKind::ChatQuestion, &self.name).await?;
         Ok(taken.map(|_| self.questions))
     }
@@ -205,7 +210,7 @@ async fn find_by_link(state: &AppState, link: &str) -> Result<(String, QuestionD
 ///
 /// # Errors
 /// 410 if the link was used or its questions are answered. The store cannot be read.
-pub async fn questions_of_link(state: &AppState, link: &str) -> Result<Vec<CallQuestion>, ApiError> {
+pub(crate) async fn questions_of_link(state: &AppState, link: &str) -> Result<Vec<CallQuestion>, ApiError> {
     let (_, entry) = find_by_link(state, link).await?;
     let mut questions = pending_questions(state, &TurnId::new(entry.questions.turn.as_str())).await?;
     questions.retain(|question| entry.questions.contains(question));
@@ -218,14 +223,20 @@ pub async fn questions_of_link(state: &AppState, link: &str) -> Result<Vec<CallQ
 /// Answers what a link asks. The link is used up by that; the chat goes on with its next message.
 ///
 /// # Errors
-/// 410: it was used before, or the turn is over.
-pub async fn answer_link(
+/// 410: it was used before, or the turn is over. 503: another server runs the turn, or this one is starting; the link is
+/// good for another try.
+pub(crate) async fn answer_link(
     state: &AppState,
     link: &str,
     decision: ApprovalDecision,
     reason: Option<String>,
 ) -> Result<(), ApiError> {
     let (user, QuestionDocument { document, mut questions }) = find_by_link(state, link).await?;
+    // Before the link is used up. // R: A3
+    match state.hub.control(&user, &TurnId::new(questions.turn.as_str())).await {
+        Err(error) if error.status != StatusCode::NOT_FOUND => return Err(error),
+        Ok(_) | Err(_) => {}
+    }
     questions.link_hash.clear();
     if !write_questions(
         state,
@@ -254,7 +265,7 @@ pub(crate) async fn is_pending_in_chat(catalog: &dyn Catalog, user: &str, turn: 
 
 /// Effect of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerEffect {
+pub(crate) enum AnswerEffect {
     /// It was, of one question at least.
     Applied,
     /// All had been answered before, or were over.
@@ -296,7 +307,12 @@ impl StoredQuestions {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn answer(&self, state: &AppState, user: &str, parts: &[UserPart]) -> Result<(), ApiError> {
+    pub(crate) async fn answer(
+        &self,
+        state: &AppState,
+        user: &str,
+        parts: &[UserPart],
+    ) -> Result<(), ApiError> {
         let (decision, reason) = match question::read_reply(parts) {
             QuestionReply::Plain(decision) => (decision, None),
             QuestionReply::Words(words) => (ApprovalDecision::Deny, Some(words)),

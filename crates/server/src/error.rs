@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use throughline::approval_store::ApprovalStoreError;
 use throughline_store::{BlobError, LogError, StoreError};
@@ -19,7 +19,6 @@ pub struct ApiError {
     pub code: &'static str,
     /// Message for people, in a sentence.
     pub message: String,
-    /// Remedy.
     pub remedy: Option<String>,
     /// The field, parameter or header that is concerned.
     pub param: Option<String>,
@@ -30,13 +29,13 @@ pub struct ApiError {
 }
 
 /// `{"error": {...}}`
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorResponse {
     pub error: ErrorDetail,
 }
 
 /// Details of an error.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetail {
     /// A stable word.
     pub code: String,
@@ -86,7 +85,8 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
-    /// 404: not found, or another user's, which is not distinguished. // R: R4
+    /// 404: not found, or another user's, which is not distinguished.
+    // R: R4
     pub fn not_found(what: &str, id: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`")).remedy(
             "take one that the server has named to you; what was deleted, or is another user's, is not there",
@@ -104,7 +104,7 @@ impl ApiError {
     }
 
     /// 422: understood, and it makes no sense.
-    pub fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
     }
 
@@ -138,7 +138,7 @@ impl ApiError {
     }
 
     /// With one thing more for programs.
-    pub fn with_extra(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub(crate) fn with_extra(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.extra.get_or_insert_default().insert(name.to_owned(), value.into());
         self
     }
@@ -253,6 +253,9 @@ impl From<throughline::Error> for ApiError {
             E::ToolNameTaken { .. } => Self::bad_request("tool_name_taken", message).param("tools"),
             E::BadToolName { .. } | E::TooManyTools { .. } => {
                 Self::bad_request("invalid_tools", message).param("tools")
+            }
+            E::FirstCallNotOffered { .. } => {
+                Self::unprocessable("tool_not_offered", message).remedy("GET /v1/tools lists the tools")
             }
             E::UnknownAgent { .. } => Self::bad_request("unknown_agent", message).param("agent"),
             E::NoModel | E::NoUpstream { .. } | E::AmbiguousUpstream { .. } => {

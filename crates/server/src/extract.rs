@@ -12,19 +12,19 @@ use throughline_engine::suggest_names;
 
 /// A JSON body. Fields that nobody knows are refused, with the closest one that somebody does.
 #[derive(Clone, Copy, Debug)]
-pub struct Json<T>(pub T);
+pub(crate) struct Json<T>(pub T);
 
 /// A JSON body as it came, not yet read: [`parse_json`] reads it.
 #[derive(Clone, Debug)]
-pub struct JsonText(pub Bytes);
+pub(crate) struct JsonText(pub Bytes);
 
 /// A query string.
 #[derive(Clone, Copy, Debug)]
-pub struct Query<T>(pub T);
+pub(crate) struct Query<T>(pub T);
 
 /// The variable parts of a path.
 #[derive(Clone, Copy, Debug)]
-pub struct Path<T>(pub T);
+pub(crate) struct Path<T>(pub T);
 
 impl<S, T> FromRequest<S> for Json<T>
 where
@@ -52,7 +52,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
 ///
 /// # Errors
 /// 400: what is wrong with it and where.
-pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     // serde would read the items of a list as the fields of a type, in their order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(json_error)?;

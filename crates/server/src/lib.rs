@@ -5,38 +5,98 @@
 
 // The command is its only user: comments stand where a name is not enough.
 #![allow(missing_docs)]
+#![warn(unreachable_pub)]
 
-pub mod api;
-pub mod approval_store;
+mod api;
+mod approval_store;
 mod chat_questions;
 mod compat;
 mod error;
 mod extract;
-pub mod gate;
-pub mod hub;
-mod language;
-pub mod maintenance;
-pub mod media_store;
+mod gate;
+mod hub;
+mod in_process;
+mod maintenance;
+mod media_store;
 mod net;
-pub mod portable;
-pub mod principal;
-pub mod recording;
-pub mod state;
-pub mod surface;
-pub mod telemetry;
-pub mod turn_log;
-pub mod upstream_keys;
+#[cfg(feature = "oidc")]
+mod oidc;
+mod pdf_text;
+mod people;
+mod portable;
+mod principal;
+mod readiness;
+mod running_probes;
+mod stamps;
+mod state;
+mod surface;
+mod telemetry;
+mod turn_log;
+mod upstream_keys;
 mod user_agents;
-pub mod viewer;
+mod viewer;
 mod web;
 
+// A server: its state, its routes, the gate before them and the listener.
 pub use error::ApiError;
-pub use gate::Gate;
-pub use hub::Hub;
+pub use gate::{FirstKey, Gate};
 pub use net::{BIND_RETRY_FOR, BindError, BoundServer, HttpServer, ServeOutcome};
-pub use principal::{KeyScopes, Principal};
-pub use state::AppState;
-pub use viewer::{Viewer, ViewerItem};
+pub use state::{AppState, PageAddress};
+pub use upstream_keys::UpstreamKeys;
+
+// Turns and the viewers of their logs.
+pub use hub::{DrainSummary, Hub, MERGE_AFTER, TurnSpec};
+pub use turn_log::{call_rows, events as turn_events, message_from};
+pub use viewer::{ResumeFrom, Viewer, ViewerItem, merge_deltas};
+
+// The API without a socket, for a program that has the store open itself.
+pub use in_process::{InProcessApi, InProcessResponse};
+
+// People, their keys and what they may do.
+pub use gate::{KeyInfo, KeyStore, NewApiKey};
+pub use people::{
+    PeopleError, USAGE_LIMIT_MAX, UsageInfo, add as add_person, change as change_person,
+    delete_data as delete_person_data, find as find_person, list as list_people,
+    normalize_name as normalize_person_name, remove as remove_person,
+};
+pub use principal::{KeyScope, KeyScopes, LOCAL_USER, Principal};
+
+// What the library asks of its host, over the store: remembered approvals and large content.
+pub use approval_store::CatalogApprovals;
+pub use media_store::CatalogMediaStore;
+
+// The text of PDF files, read by the program itself as a process of its own.
+pub use pdf_text::{PdfProgram, pdf_reader_main};
+
+// Conversations as files.
+pub use portable::csv::{csv_header as calls_csv_header, write_row as write_call_csv};
+pub use portable::{
+    IdMap, ImportFormat, ImportTarget, LineError, NoMediaLinks, PortableConversation, PortableTurn,
+    embed_media, import_conversation, markdown as conversation_markdown, media_files, parse_conversation,
+    read_jsonl, read_messages, write_jsonl,
+};
+
+// Upkeep of the store.
+pub use maintenance::{BACKUP_AFTER, BackupFn, MAINTENANCE_INTERVAL, StoreMaintenance};
+
+// Metrics, logs, traces and the history of calls.
+#[cfg(feature = "otel")]
+pub use telemetry::OtlpExporter;
+pub use telemetry::logs::{LogFormat, install as install_logs, json_to as json_logs_to};
+pub use telemetry::names::METRICS;
+pub use telemetry::traces::{
+    AttributeValue, SPAN_CONTENT_BYTES_MAX, SpanKind, TraceFold, TraceSink, TurnTrace,
+};
+pub use telemetry::{
+    CallHistory, ContentCapture, HistoryWriterTask, Redaction, StoreMetrics, StoreMetricsFn, Telemetry,
+    TelemetryFold, TraceContext,
+};
+
+// Frames for one viewer that are in no log, which a test compares with their schema.
+pub use surface::native::{
+    SnapshotKind, snapshot as write_snapshot_frame, store_unavailable as store_unavailable_event,
+    waiting as write_waiting_frame,
+};
 
 use axum::extract::DefaultBodyLimit;
 use utoipa::openapi::OpenApi;
@@ -44,25 +104,35 @@ use utoipa_axum::router::OpenApiRouter;
 
 /// All routes with what describes them, before a state is given to them.
 fn documented_routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().merge(api::routes()).merge(compat::routes()).merge(telemetry::routes())
+    OpenApiRouter::new().merge(api::routes()).merge(compat::routes())
 }
 
-/// The description of all routes, OpenAPI 3.1. // R: E5
+/// The description of all routes, OpenAPI 3.1.
+// R: E5
 pub fn openapi() -> OpenApi {
     documented_routes().into_openapi()
 }
 
-/// All routes: our own API and the compatible ones. They check no key: wrap them with [`gate::Gate::wrap`] before serving.
+/// The same as the JSON document that is served, with everything that holds for all routes.
+pub fn openapi_document() -> serde_json::Value {
+    api::openapi::document(openapi())
+}
+
+/// All routes: our own API and the compatible ones. They check no key: wrap them with [`Gate::wrap`] before serving.
 pub fn router(state: AppState) -> axum::Router {
     let (router, _) = documented_routes().split_for_parts();
     let router = router
         .merge(web::routes())
         .merge(api::home::routes())
+        .merge(api::plugin_callbacks::routes())
         .merge(api::question_links::pages())
         .merge(api::reference::routes());
+    #[cfg(feature = "oidc")]
+    let router = router.merge(api::provider_sign_in::pages());
     // Without it axum stops at 2 MB, whatever the configuration says.
     let bodies = DefaultBodyLimit::max(state.limits.body_bytes_max as usize);
     let router =
         router.fallback(error::route_not_found).method_not_allowed_fallback(error::method_not_allowed);
-    router.layer(bodies).with_state(state)
+    let commands = axum::middleware::from_fn_with_state(state.clone(), hub::forward_commands);
+    router.layer(commands).layer(bodies).with_state(state)
 }

@@ -1,14 +1,14 @@
-//! Periodic maintenance of the store: a daily backup, and retention. R: S1, S4
+//! Periodic maintenance of the store: a daily backup, and retention.
 //!
 //! One task for all of it. A failure is logged and retried at the next interval; turns never wait for it.
+// R: S1, S4
 
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_store::catalog::RetentionCutoffs;
-use throughline_store::{BlobFolder, Catalog, StoreError};
+use throughline_store::{BlobFolder, Catalog, RetentionCutoffs, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// From one time to look at the store to the next.
@@ -17,6 +17,10 @@ pub const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 pub const BACKUP_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// After the start there is other work to do first.
 const START_DELAY: Duration = Duration::from_secs(60);
+/// For how long a deleted conversation can be brought back: a slip is seen soon, and what is deleted shall be gone.
+pub(crate) const RESTORE_TIME: Duration = Duration::from_secs(10 * 60);
+/// Temporary conversations stay this long after their last event, unless whoever had one has ended it.
+pub(crate) const TEMPORARY_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 /// Files that belong to no turn stay this long: whoever uploaded one is still writing the message.
 const UNUSED_FILE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -69,12 +73,15 @@ impl StoreMaintenance {
     ///
     /// # Errors
     /// The store or the file system says no; the rest is removed next time.
-    pub async fn remove_expired(&self) -> Result<(), throughline_store::BlobError> {
+    pub(crate) async fn remove_expired(&self) -> Result<(), throughline_store::BlobError> {
         let before = |time: Duration| (self.now)().saturating_sub_unsigned(time.as_millis() as u64);
         let times = RetentionCutoffs {
             conversations: self.retention.map(before),
             raw: self.retention.map(before),
             unused_files: Some(before(UNUSED_FILE_RETENTION)),
+            deleted: Some(before(RESTORE_TIME)),
+            temporary: Some(before(TEMPORARY_RETENTION)),
+            shares: Some((self.now)()),
         };
         let (mut conversations, mut turns, mut files) = (0, 0, 0);
         loop {

@@ -1,6 +1,7 @@
-//! Pictures, sounds and files that are too large for the log, as files of the turn's user. R: T12, S4
+//! Pictures, sounds and files that are too large for the log, as files of the turn's user.
+// R: T12, S4
 
-use crate::portable::new_id;
+use crate::stamps::new_id;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,8 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use throughline::{MediaError, MediaOwner, MediaStore};
 use throughline_engine::TurnId;
-use throughline_store::catalog::{FileRow, NewFile};
-use throughline_store::{BlobFolder, Catalog};
+use throughline_store::{BlobFolder, Catalog, FileRow, NewFile};
 use throughline_wire::{Media, MediaContent};
 
 /// The files of a server, as the place for content that is too large for the log. Cheap to clone.
@@ -23,7 +23,9 @@ pub struct CatalogMediaStore {
 
 impl fmt::Debug for CatalogMediaStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptMedia").field("inline_bytes_max", &self.inline_bytes_max).finish_non_exhaustive()
+        f.debug_struct("CatalogMediaStore")
+            .field("inline_bytes_max", &self.inline_bytes_max)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,8 +1,12 @@
 //! Shared state of all handlers.
 
-use crate::api::health::ReadinessProbe;
+use crate::api::conversations::shares::SharedReads;
+use crate::compat::audio::RECORDINGS_READ_MAX;
 use crate::hub::Hub;
 use crate::media_store::CatalogMediaStore;
+use crate::pdf_text::{PdfProgram, PdfTexts};
+use crate::readiness::ReadinessProbe;
+use crate::running_probes::RunningProbes;
 use crate::telemetry::{StoreMetricsFn, Telemetry};
 use crate::upstream_keys::UpstreamKeys;
 use http::{HeaderMap, HeaderName, Uri, header};
@@ -12,6 +16,7 @@ use std::time::Duration;
 use throughline::Throughline;
 use throughline::config::{ServerLimits, ToolRendering};
 use throughline_store::{BlobFolder, Catalog, Log};
+use tokio::sync::Semaphore;
 
 /// Everything that a handler may use. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -47,6 +52,16 @@ pub struct AppStateParts {
     pub readiness: Arc<ReadinessProbe>,
     /// Keys of upstreams; `None` if upstreams cannot be connected here.
     pub upstream_keys: Option<UpstreamKeys>,
+    /// Upstreams that are being measured.
+    pub probes: RunningProbes,
+    /// The program that reads PDF files; `None` if there is none here.
+    pub pdf_program: Option<PdfProgram>,
+    /// PDF files that are being read.
+    pub(crate) pdf_texts: Arc<PdfTexts>,
+    /// Recordings that may be read at once.
+    pub(crate) recordings: Arc<Semaphore>,
+    /// Limit of how often links to conversations are read.
+    pub(crate) shared_reads: Arc<SharedReads>,
 }
 
 impl AppState {
@@ -85,6 +100,11 @@ impl AppState {
             store_metrics,
             readiness: Arc::default(),
             upstream_keys,
+            probes: RunningProbes::default(),
+            pdf_program: None,
+            pdf_texts: PdfTexts::new(limits),
+            recordings: Arc::new(Semaphore::new(RECORDINGS_READ_MAX)),
+            shared_reads: Arc::new(SharedReads::new(limits.shared_reads_per_minute_max)),
         }))
     }
 
@@ -104,6 +124,12 @@ impl AppState {
     #[must_use]
     pub fn with_page_address(&self, page_address: PageAddress) -> Self {
         Self(Arc::new(AppStateParts { page_address, ..(**self).clone() }))
+    }
+
+    /// The same, and this program reads PDF files.
+    #[must_use]
+    pub fn with_pdf_program(&self, program: PdfProgram) -> Self {
+        Self(Arc::new(AppStateParts { pdf_program: Some(program), ..(**self).clone() }))
     }
 
     /// The same, and upstreams can be connected while it runs.

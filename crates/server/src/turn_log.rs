@@ -6,8 +6,7 @@ use crate::telemetry::{CallChange, CallFold};
 use serde_json::Value;
 use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{Event, TurnId};
-use throughline_store::catalog::{CallRow, TurnRow, TurnTiming};
-use throughline_store::{Log, LogError, STREAM_END};
+use throughline_store::{CallRow, Log, LogError, LogRecord, STREAM_END, TurnRow, TurnTiming};
 use throughline_wire::{Usage, UserPart};
 
 /// Records read at once.
@@ -36,6 +35,15 @@ pub(crate) async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<Value>, 
         }
     }
     Ok(events)
+}
+
+/// Takes out what only the model is told: viewers get such an event, since numbers are dense, without its text.
+pub(crate) fn withhold_model_texts(records: &mut [LogRecord]) {
+    for record in records.iter_mut().filter(|record| record.kind == "model_text") {
+        let withheld = Event::from_json(&record.kind, &record.payload).map(Event::for_viewers);
+        let payload = withheld.and_then(|event| event.to_json()).unwrap_or_else(|_| b"{}".to_vec());
+        *record = LogRecord::new(record.seq, record.kind.clone(), record.durability, payload);
+    }
 }
 
 /// The same as this release understands them.
@@ -75,12 +83,7 @@ pub fn message_from(events: &[Event], row: &TurnRow) -> AssistantMessage {
         message.ended_at = Some(end.ended_at);
         message.status = serde_json::from_value(Value::from(end.status.as_str())).ok();
         if !end.text.is_empty() {
-            message.blocks.push(throughline::MessageBlock::Text {
-                text: end.text.clone(),
-                state: throughline_engine::fold::BlockState::Closed,
-                code: None,
-                citations: Vec::new(),
-            });
+            message.blocks.push(throughline::MessageBlock::text(end.text.as_str()));
         }
     }
     message
@@ -131,11 +134,14 @@ pub(crate) async fn has_ended(log: &dyn Log, turn: &TurnId) -> bool {
 pub(crate) async fn is_last_event(log: &dyn Log, turn: &TurnId, seq: u64) -> bool {
     // A place that has been merged is one among deltas.
     let last = log.read(turn.as_str(), seq.saturating_sub(1), 1).await;
-    last.is_ok_and(|records| records.first().is_some_and(|record| record.kind == STREAM_END))
+    last.is_ok_and(|records| {
+        records.first().is_some_and(|record| record.seq == seq && record.kind == STREAM_END)
+    })
 }
 
 /// Timing of a turn, stored with its end. Tokens are unknown if the upstream does not count them, and a reply that came all at
-/// once has no speed. // R: U5
+/// once has no speed.
+// R: U5
 pub(crate) fn turn_timing(first_content_ms: Option<u64>, writing_ms: u64, usage: &Usage) -> TurnTiming {
     let number = |value: u64| i64::try_from(value).ok();
     TurnTiming {

@@ -1,5 +1,6 @@
 //! Connection of upstreams at run time: the storage of their keys, and the merge of configuration, environment and
-//! stored keys. R: O4
+//! stored keys.
+// R: O4
 
 use crate::telemetry::Redaction;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use throughline::providers;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Puts the layers of the configuration on top of each other, with these stored ones among them.
-pub type SettingsResolver = Arc<dyn Fn(&StoredUpstreams) -> Result<AppSettings, String> + Send + Sync>;
+pub(crate) type SettingsResolver = Arc<dyn Fn(&StoredUpstreams) -> Result<AppSettings, String> + Send + Sync>;
 
 /// Upstream keys of a server. Cheap to clone; all clones share one state.
 #[derive(Clone)]
@@ -46,12 +47,12 @@ impl UpstreamKeys {
     }
 
     /// From now on this is in no log, trace or figure.
-    pub fn redact_secret(&self, key: &str) {
+    pub(crate) fn redact_secret(&self, key: &str) {
         self.0.redaction.add([key.to_owned()]);
     }
 
     /// Until it is dropped, nobody else changes what is connected.
-    pub async fn lock_changes(&self) -> MutexGuard<'_, ()> {
+    pub(crate) async fn lock_changes(&self) -> MutexGuard<'_, ()> {
         self.0.change_lock.lock().await
     }
 
@@ -102,7 +103,7 @@ impl UpstreamKeys {
     ///
     /// # Errors
     /// As in [`upstream`](Self::upstream).
-    pub async fn known_upstreams(
+    pub(crate) async fn known_upstreams(
         &self,
     ) -> Result<Vec<(providers::KnownProvider, Upstream)>, UpstreamKeysError> {
         let mut connected = self.load().await?;

@@ -1,22 +1,26 @@
-//! Agents that users have made over the API, from the catalog into the application. // R: O4
+//! Agents that users have made over the API, from the catalog into the application.
 //!
 //! They are read once for each user, before the first turn that may name one; later changes go to both places at once.
+// R: O4
 
 use crate::error::ApiError;
 use serde_json::Value;
 use throughline::Throughline;
-use throughline_store::Catalog;
-use throughline_store::catalog::DocumentKind;
+use throughline_store::{Catalog, DocumentKind};
 
 /// Under this name a document has what `[agents.NAME]` would say.
-pub const SETTINGS_FIELD: &str = "settings";
+pub(crate) const SETTINGS_FIELD: &str = "settings";
 
 /// Makes the agents of a user known to the application, if they are not yet. One that can no longer be used (its upstream
 /// was taken away) is left out, and the list of agents says why.
 ///
 /// # Errors
 /// The catalog cannot be read.
-pub async fn load_user_agents(app: &Throughline, catalog: &dyn Catalog, user: &str) -> Result<(), ApiError> {
+pub(crate) async fn load_user_agents(
+    app: &Throughline,
+    catalog: &dyn Catalog,
+    user: &str,
+) -> Result<(), ApiError> {
     let owner = Some(user.to_owned());
     if app.has_agents_for(&owner) {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The key of an upstream, and what an upstream says with it, looked for in everything that a client can be given. R: R4, O1
 //!
-//! What telemetry writes is looked at in `telemetry.rs`.
+//! The output of telemetry is looked at in `telemetry.rs`.
 
 mod support;
 

@@ -10,13 +10,13 @@ use throughline_testkit::{CallMove, ExchangeEnd, ModelScript, ScriptMove, SeenRe
 /// A place in a turn.
 struct Phase {
     what: &'static str,
-    /// What the model does in the turn that is stopped, first and after the results.
+    /// The model's behaviour in the turn that is stopped, first and after the results.
     replies: [ModelScript; 2],
     /// The event that says that the turn is there, and how often it comes until then.
     reached: (&'static str, usize),
     /// The request that the model is in the middle of, by its number.
     asked: Option<u64>,
-    /// How the calls end.
+    /// End of the calls.
     calls: &'static [&'static str],
 }
 

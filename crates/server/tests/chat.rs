@@ -2,20 +2,21 @@
 
 #[path = "support/check_stream.rs"]
 mod check_stream;
+mod gated;
 mod support;
 
 use check_stream::{Answer, check_stream};
 use futures_util::StreamExt;
+use gated::Gated;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::TestServer;
-use throughline::config::ServerLimits;
+use throughline::config::{ServerLimits, ToolRendering};
 use throughline::engine::{CallStatus, TurnId};
 use throughline::tools::{Effect, NoArguments, tool};
 use throughline::{ApprovalMode, EventKind, ThroughlineBuilder, TurnStatus};
-use throughline_server::Principal;
-use throughline_server::viewer::{ResumeFrom, ViewerItem};
+use throughline_server::{AppState, KeyScope, Principal, ResumeFrom, ViewerItem};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{
     CallMove, ErrorMove, FakeModel, ModelScript, ScriptMove, ScriptQueue, SeenRequest,
@@ -134,7 +135,16 @@ async fn an_address_may_say_how_tools_are_shown() {
     let server = serve(ScriptQueue::new([])).await;
     let (status, list) = server.get("/render/details/v1/models").await;
     assert_eq!((status, &list["data"][0]["id"]), (200, &json!("default")));
-    for path in ["/render/html/v1/models", "/render/details/v1/nothing"] {
+    for model in ["default", "test/m"] {
+        let (status, found) = server.get(&format!("/render/details/v1/models/{model}")).await;
+        assert_eq!((status, &found["id"]), (200, &json!(model)));
+    }
+    for path in [
+        "/render/html/v1/models",
+        "/render/html/v1/models/default",
+        "/render/details/v1/models/x",
+        "/render/details/v1/nothing",
+    ] {
         assert_eq!(server.get(path).await.0, 404, "{path}");
     }
     let (status, error) = server.post("/render/html/v1/chat/completions", asking(json!({}))).await;
@@ -145,7 +155,48 @@ async fn an_address_may_say_how_tools_are_shown() {
     );
 }
 
-/// What is known of a model, so that clients need not guess it.
+/// A model that read our cards in its own answers would soon write such cards itself. // R: E2
+#[tokio::test]
+async fn cards_of_ours_do_not_come_back_to_the_model() {
+    let script = ScriptQueue::new([
+        ModelScript::new().say("Let me look.").call("weather_today", json!({})),
+        ModelScript::new().say("It is sunny."),
+        ModelScript::new().say("Yes."),
+    ]);
+    let server = serve(script).await;
+    let first = answer(&server, json!({"model": "default:details"})).await;
+    assert!(first.content.contains("…</summary>"), "{}", first.content);
+    let messages = json!([
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": first.content},
+        {"role": "user", "content": "Really?"},
+    ]);
+    answer(&server, json!({"model": "default:details", "messages": messages})).await;
+    let seen = format!("{:?}", server.upstream.requests()[2]);
+    assert!(seen.contains("Let me look.") && seen.contains("It is sunny."), "{seen}");
+    assert!(!seen.contains("…</summary>"), "{seen}");
+}
+
+/// Clients whose people choose from a list find the renderings there. // R: E2
+#[tokio::test]
+async fn listed_renderings_are_models_of_their_own() {
+    let renders = vec![ToolRendering::Details, ToolRendering::Text];
+    let listing = move |state: AppState| state.with_listed_renders(renders);
+    let model = ScriptQueue::new([]);
+    let server = Gated::start_as(model, &gated::settings(), std::future::ready(()), listing).await;
+    let (key, _) = server.key(&[KeyScope::Chat]).await;
+    let bearer = format!("Bearer {key}");
+    let names = async |path: &str| {
+        let answer = server.ask("GET", path, &[("Authorization", &bearer)], "").await;
+        let list: Value = serde_json::from_str(&answer.body).unwrap();
+        let names = list["data"].as_array().unwrap().iter().map(|model| model["id"].clone());
+        names.collect::<Vec<Value>>()
+    };
+    assert_eq!(names("/v1/models").await, ["default", "default:details", "default:text", "test/m"]);
+    assert_eq!(names("/render/text/v1/models").await, ["default", "test/m"], "there it is chosen already");
+}
+
+/// Known properties of a model, so that clients need not guess them.
 #[tokio::test]
 async fn a_model_that_is_known_says_how_much_it_reads() {
     let build = |builder: ThroughlineBuilder| tools(builder).model("test/gpt-4o-2024-08-06");
@@ -335,7 +386,7 @@ async fn what_the_user_says_behind_the_results_is_taken_in() {
     );
 }
 
-/// How a turn ends, when it does.
+/// End of a turn, when it comes.
 async fn end_of(server: &TestServer, turn: &str) -> TurnStatus {
     let turn = TurnId::new(turn);
     let mut viewer =
@@ -344,7 +395,7 @@ async fn end_of(server: &TestServer, turn: &str) -> TurnStatus {
         let Some(ViewerItem::Records(records)) = viewer.next().await.unwrap() else { continue };
         for record in records {
             let event: throughline::Event = serde_json::from_slice(&record.payload).unwrap();
-            if let EventKind::StreamEnd { status } = event.kind {
+            if let EventKind::StreamEnd { status, .. } = event.kind {
                 return status;
             }
         }
@@ -468,7 +519,7 @@ async fn a_header_can_say_that_the_client_asks() {
     assert!(refused.text().await.unwrap().contains("Throughline-Approval"));
 }
 
-/// What is allowed beforehand needs nobody.
+/// A call that is allowed beforehand needs nobody.
 #[tokio::test]
 async fn without_streaming_what_is_allowed_runs() {
     let runs = Arc::new(AtomicUsize::new(0));

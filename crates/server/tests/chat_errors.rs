@@ -1,4 +1,4 @@
-//! What goes wrong at the upstream, as clients of chat completions learn of it: a status of the same class, before anything is
+//! Errors of the upstream, as clients of chat completions learn of it: a status of the same class, before anything is
 //! sent, and tries that do not multiply. // R: E2, T11
 
 #[path = "support/check_stream.rs"]

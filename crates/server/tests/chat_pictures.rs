@@ -9,7 +9,7 @@ use gated::{Gated, settings};
 use serde_json::{Value, json};
 use support::TestServer;
 use throughline::config::{ServerLimits, ServerSettings};
-use throughline_server::principal::KeyScope;
+use throughline_server::KeyScope;
 use throughline_testkit::{ModelScript, ScriptQueue};
 
 fn picture(bytes: usize) -> String {

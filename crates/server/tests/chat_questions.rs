@@ -21,7 +21,7 @@ struct Note {
     text: String,
 }
 
-/// What has been written.
+/// The text that has been written.
 type Written = Arc<Mutex<Vec<String>>>;
 
 /// A server whose `note.write` asks, and tells what it has written.
@@ -83,7 +83,7 @@ async fn question(server: &TestServer) -> Answer {
     asked
 }
 
-/// What the client sends when the user says this to that.
+/// The client's next request when the user says this to that.
 fn then(asked: &str, text: &str) -> Value {
     json!([user("Note: milk"), assistant(asked), user(text)])
 }
@@ -261,7 +261,7 @@ async fn another_users_code_does_nothing() {
     assert_eq!(*written.lock().unwrap(), ["milk"]);
 }
 
-/// What a model says cannot look like the end of a question.
+/// A model's text cannot look like the end of a question.
 #[tokio::test]
 async fn what_a_model_says_is_no_code() {
     let code = format!("tlq_{}", "ab".repeat(16));

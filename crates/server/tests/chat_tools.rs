@@ -1,4 +1,4 @@
-//! Which tools a chat client lets the model call, and which it demands: what reaches the upstream, and what comes back. // R: E2, T13
+//! The tools that a chat client allows, and those that it demands: what reaches the upstream, and what comes back. // R: E2, T13
 
 #[path = "support/check_stream.rs"]
 mod check_stream;
@@ -62,7 +62,7 @@ fn with_results(first: &Answer, more: Value) -> Value {
 
 const SERVERS: [&str; 3] = ["calendar_add", "queue_wait", "weather_today"];
 
-/// What pydantic-ai, instructor, smolagents, LlamaIndex, LangChain and Semantic Kernel send by default.
+/// Default requests of pydantic-ai, instructor, smolagents, LlamaIndex, LangChain and Semantic Kernel send by default.
 #[tokio::test]
 async fn a_call_is_forced_in_the_first_step_and_only_of_the_clients_tools() {
     for (choice, offered, expected) in [
@@ -226,29 +226,47 @@ async fn what_is_said_beside_a_clients_call_stays_with_it() {
     assert_eq!(answer(&server, more).await.content, "{}");
 }
 
+/// Sends a request: the fields that its answer was given without, and the answer.
+async fn ignored(server: &TestServer, body: Value) -> (Option<String>, Answer) {
+    let response = server.client().post(server.url("/v1/chat/completions")).json(&body).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let named = response.headers().get("throughline-ignored").map(|names| names.to_str().unwrap().to_owned());
+    (named, check_stream(&response.bytes().await.unwrap()))
+}
+
 #[tokio::test]
 async fn what_is_left_out_of_a_request_is_named_in_the_head_of_its_answer() {
-    let server =
-        serve(ScriptQueue::new([ModelScript::new().say("Hi."), ModelScript::new().say("Hi.")])).await;
+    let server = serve(ScriptQueue::new((0..3).map(|_| ModelScript::new().say("Hi.")))).await;
     for (more, expected) in [
         (json!({"logprobs": true, "top_k": 40, "seed": 1}), Some("logprobs, top_k")),
-        (json!({"seed": 1, "stop": ["END"], "reasoning_effort": "low", "parallel_tool_calls": false}), None),
+        (json!({"seed": 1, "stop": "END", "reasoning_effort": "low", "parallel_tool_calls": false}), None),
+        (json!({"stop": ["END", "STOP"], "store": true, "metadata": {}}), Some("store")),
     ] {
-        let sent = server.client().post(server.url("/v1/chat/completions")).json(&asking(more));
-        let response = sent.send().await.unwrap();
-        let named =
-            response.headers().get("throughline-ignored").map(|names| names.to_str().unwrap().to_owned());
-        assert_eq!((response.status().as_u16(), named.as_deref()), (200, expected));
-        response.bytes().await.unwrap();
+        assert_eq!(ignored(&server, asking(more)).await.0.as_deref(), expected);
     }
-    let body = |at: usize| -> Value {
-        serde_json::from_slice(&server.upstream.exchanges()[at].request.body).unwrap()
-    };
-    let sent = body(1);
-    assert_eq!(
-        (&sent["seed"], &sent["stop"], &sent["reasoning_effort"], &sent["parallel_tool_calls"]),
-        (&json!(1), &json!(["END"]), &json!("low"), &json!(false))
-    );
+    // On the wire `stop` is what the client has written.
+    let sent = |at: usize| String::from_utf8(server.upstream.exchanges()[at].request.body.to_vec()).unwrap();
+    for raw in
+        [r#""seed":1"#, r#""stop":"END""#, r#""reasoning_effort":"low""#, r#""parallel_tool_calls":false"#]
+    {
+        assert!(sent(1).contains(raw), "{raw}: {}", sent(1));
+    }
+    assert!(sent(2).contains(r#""stop":["END","STOP"]"#), "{}", sent(2));
+    assert!(!sent(2).contains("store") && !sent(2).contains("metadata"), "{}", sent(2));
+}
+
+/// A turn that goes on has the sampling of its first request, so what a later one says of it is named.
+#[tokio::test]
+async fn an_answer_that_goes_on_with_a_turn_names_the_sampling_that_it_ignores() {
+    let script = [ModelScript::new().call("clock", json!({})), ModelScript::new().say("Noon.")];
+    let server = serve(ScriptQueue::new(script)).await;
+    let more =
+        json!({"tools": [function("clock")], "temperature": 0.5, "seed": 1, "stop": "END", "top_k": 4});
+    let (named, first) = ignored(&server, asking(more.clone())).await;
+    assert_eq!(named.as_deref(), Some("top_k"));
+    let (named, rest) = ignored(&server, asking(with_results(&first, more))).await;
+    assert_eq!(rest.content, "Noon.");
+    assert_eq!(named.as_deref(), Some("top_k, temperature, stop, seed"));
 }
 
 /// Each of them was refused, and each is what some client sends.

@@ -12,9 +12,7 @@ use tempfile::TempDir;
 use throughline::config::{
     ConfigFlags, EnvVars, STORED_UPSTREAMS_FILE, StoredUpstreamsFile, resolve_with_stored,
 };
-use throughline_server::principal::KeyScope;
-use throughline_server::telemetry::Redaction;
-use throughline_server::upstream_keys::UpstreamKeys;
+use throughline_server::{KeyScope, Redaction, UpstreamKeys};
 use throughline_testkit::{self as testkit, FakeDialect, FakeUpstreamHandle, ScenarioRules, ScriptQueue};
 
 const ALL: [KeyScope; 3] = [KeyScope::Chat, KeyScope::Tools, KeyScope::Admin];
@@ -100,7 +98,7 @@ impl Setting {
         self.ask("POST", &format!("/v1/upstreams/{name}/connect"), body).await
     }
 
-    /// What a chat with this model or agent comes to.
+    /// Outcome of a chat with this model or agent.
     async fn chat_reply(&self, model: &str) -> String {
         let body = json!({"model": model, "messages": [{"role": "user", "content": "Hello"}]});
         self.ask("POST", "/v1/chat/completions", body).await.body

@@ -1,4 +1,4 @@
-//! What is said to a running turn over HTTP: answers, messages, results of client-side tools. // R: A2, A4, L2, T14
+//! Commands to a running turn over HTTP: answers, messages, results of client-side tools. // R: A2, A4, L2, T14
 
 mod support;
 
@@ -192,6 +192,53 @@ async fn every_answer_to_a_question_has_its_status() {
         let (got, told) = server.post(path, answer.clone()).await;
         let said = told["status"].as_str().or(told["error"]["code"].as_str()).unwrap_or_default();
         assert_eq!((got, said), (status, word), "afterwards {answer} to {path}: {told}");
+    }
+}
+
+// R: A2, T8
+#[tokio::test]
+async fn a_denial_with_stop_is_the_end_of_the_turn() {
+    for target in ["one", "all"] {
+        let server = TestServer::start_asking(asks_twice).await;
+        let turn = server.say("Hi").await;
+        let mut viewer = server.follow(&turn, 0).await;
+        let mut questions = Vec::new();
+        for _ in 0..2 {
+            let asked = viewer.until("approval_request").await;
+            questions.push(asked.last().unwrap().data["approval_id"].as_str().unwrap().to_owned());
+        }
+        let of = |question: &str| format!("/v1/turns/{turn}/approvals/{question}");
+        let (path, by_all) = if target == "one" { (of(&questions[0]), false) } else { (of("all"), true) };
+        let contradiction = json!({"decision": "approve", "stop": true});
+        let (status, told) = server.post(&path, contradiction).await;
+        assert_eq!((status, &told["error"]["code"]), (400, &json!("contradiction")), "{told}");
+        let stop = json!({"decision": "deny", "reason": "never", "stop": true});
+        assert_eq!(server.post(&path, stop.clone()).await.0, if by_all { 202 } else { 200 });
+        let rest = viewer.rest().await;
+        let of_kind = |name: &str| rest.iter().filter(|event| event.name == name).collect::<Vec<_>>();
+        let statuses: Vec<_> =
+            of_kind("tool_result").iter().map(|event| event.data["status"].clone()).collect();
+        assert_eq!(statuses, if by_all { ["denied", "denied"] } else { ["denied", "cancelled"] });
+        assert_eq!(of_kind("approval_resolved")[0].data["stop"], true);
+        assert_eq!(of_kind("stream_end")[0].data["status"], "cancelled");
+        assert_eq!(server.upstream.requests().len(), 1, "the model is not asked again");
+        // The same again succeeds; a denial that was to stop nothing is another answer.
+        let one = of(&questions[0]);
+        assert_eq!(server.post(&one, stop).await.0, 200);
+        assert_eq!(server.post(&one, json!({"decision": "deny"})).await.0, 409);
+        // The conversation continues, and the model learns what was denied.
+        let (_, turns) = server.get("/v1/conversations").await;
+        let conversation = turns["items"][0]["id"].as_str().unwrap();
+        let mut next = saying("Why?");
+        next["conversation_id"] = json!(conversation);
+        let (_, started) = server.post("/v1/turns", next).await;
+        server
+            .follow(started["turn_id"].as_str().unwrap(), 0)
+            .await
+            .until_any(&["approval_request", "stream_end"])
+            .await;
+        let sent = server.upstream.requests();
+        assert!(sent.last().unwrap().body.to_string().contains("never"), "{:?}", sent.last().unwrap().body);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What breaks beside a turn, or in the middle of one, and who is harmed. R: R3
+//! Faults around a turn or in the middle of one, and who is harmed. R: R3
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Who gets in, over real sockets: every route against every bad name, page and key. R: R4
+//! Admission over real sockets: every route against every bad name, page and key. R: R4
 
 mod gated;
 mod support;
@@ -6,8 +6,7 @@ mod support;
 use gated::{Gated, read_all, settings};
 use std::time::Duration;
 use throughline::config::{AuthMode, ServerLimits, ServerSettings};
-use throughline_server::openapi;
-use throughline_server::principal::KeyScope;
+use throughline_server::{KeyScope, openapi};
 use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -41,6 +40,7 @@ fn is_open(path: &str) -> bool {
         || path.contains("/docs")
         // What they take is what a link shows in place of a key.
         || path.starts_with("/v1/question-links")
+        || path.starts_with("/v1/shared")
 }
 
 #[tokio::test]
@@ -230,6 +230,18 @@ async fn every_answer_carries_what_keeps_a_browser_in_check() {
             assert!(answer.header("cache-control").is_some(), "{method} {path}");
             assert!(answer.header("x-request-id").is_some_and(|id| id.len() == 32), "{method} {path}");
             assert_eq!(answer.header("access-control-allow-origin"), None, "{method} {path}");
+        }
+    }
+    // Only the documents for untrusted content may be in a frame, and a program without the page has none.
+    for path in ["/frames/preview.html", "/frames/diagram.html", "/frames/nothing.html"] {
+        let answer = server.ask("GET", path, &[], "").await;
+        let policy = answer.header("content-security-policy").unwrap_or_default();
+        if answer.status == 404 {
+            assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{path}");
+        } else {
+            assert!(policy.starts_with("sandbox allow-scripts; default-src 'none';"), "{path}: {policy}");
+            assert!(policy.ends_with("frame-ancestors 'self'"), "{path}: {policy}");
+            assert_eq!(answer.header("x-frame-options"), Some("SAMEORIGIN"), "{path}");
         }
     }
     let answer = server.ask("GET", "/healthz", &[("X-Request-Id", "of-the-proxy.1")], "").await;
@@ -432,11 +444,19 @@ async fn new_turns_are_counted_by_key() {
     let wait: u64 = third.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
     assert_eq!(start(&two).await.status, 201, "another key has its own");
+    // A retried call begins a turn, too.
+    let retry = async |key: &str| {
+        let bearer = format!("Bearer {key}");
+        let path = "/v1/turns/turn_1/calls/call_1/retry";
+        server.ask("POST", path, &[("Authorization", bearer.as_str()), JSON], "{}").await.status
+    };
+    assert_eq!(retry(&one).await, 429);
+    assert_eq!((retry(&two).await, retry(&two).await), (404, 429), "counted before it is looked for");
 }
 
 #[tokio::test]
 async fn the_first_start_makes_a_key_and_later_ones_do_not() {
-    use throughline_server::gate::FirstKey;
+    use throughline_server::FirstKey;
     let server = Gated::start(silent(), &settings()).await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("admin-token");
@@ -473,8 +493,7 @@ async fn the_first_start_makes_a_key_and_later_ones_do_not() {
 async fn sockets_end_with_their_key() {
     use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
     use futures_util::{SinkExt, StreamExt};
-    use throughline_server::HttpServer;
-    use throughline_server::gate::NewApiKey;
+    use throughline_server::{HttpServer, NewApiKey};
     use tokio_tungstenite::tungstenite;
     async fn say_back(mut socket: WebSocket) {
         while let Some(Ok(message)) = socket.recv().await {
@@ -495,7 +514,7 @@ async fn sockets_end_with_their_key() {
         let new = NewApiKey {
             name: "k".to_owned(),
             scopes: [KeyScope::Chat].into_iter().collect(),
-            expires_at: None,
+            ..NewApiKey::default()
         };
         gate.mint("local", new).await.unwrap()
     };

@@ -1,4 +1,4 @@
-//! What people are shown of a call holds nothing that they cannot see; what runs and is stored is exact. R: A5
+//! The view of a call holds nothing that people cannot see; what runs and is stored is exact. R: A5
 
 mod support;
 

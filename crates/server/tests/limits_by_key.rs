@@ -1,4 +1,4 @@
-//! What is counted for each key, however its turns begin. // R: R4
+//! Counts of each key, however its turns begin. // R: R4
 
 mod gated;
 mod support;
@@ -7,7 +7,7 @@ use futures_util::{SinkExt, StreamExt};
 use gated::{Gated, settings};
 use serde_json::{Value, json};
 use throughline::config::{ServerLimits, ServerSettings};
-use throughline_server::principal::KeyScope;
+use throughline_server::KeyScope;
 use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;

@@ -133,7 +133,7 @@ async fn a_large_picture_of_a_tool_is_a_file_of_its_turn() {
     let (images, _) = shown(&server.upstream.requests()[1]);
     assert_eq!(images, [picture(LARGE, 7)]);
 
-    let path = format!("/v1/conversations/{}", conversation_of(&started));
+    let path = format!("/v1/conversations/{}?permanent=true", conversation_of(&started));
     let gone = server.client().delete(server.url(&path)).send().await.unwrap();
     assert_eq!(gone.status(), 204);
     assert_eq!(content(&server, "ada", file).await.0, 404, "it goes with its turn");
@@ -226,8 +226,7 @@ async fn a_picture_said_in_mid_turn_stays_as_long_as_the_turn() {
     let (images, _) = shown(&server.upstream.requests()[1]);
     assert_eq!(images, [picture(LARGE, 5)]);
     // Whoever sweeps what no turn uses finds nothing here.
-    let old =
-        throughline_store::catalog::RetentionCutoffs { unused_files: Some(i64::MAX), ..Default::default() };
+    let old = throughline_store::RetentionCutoffs { unused_files: Some(i64::MAX), ..Default::default() };
     assert_eq!(server.state.catalog.delete_expired(old).await.unwrap().files, 0);
 }
 

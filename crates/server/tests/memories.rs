@@ -1,11 +1,11 @@
-//! What one user has said always holds, and holds for nobody else. R: A2, R3
+//! An answer that one user remembered holds, and holds for nobody else. R: A2, R3
 
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use throughline::approval_store::{ApprovalStore, ApprovalStores};
 use throughline_engine::{ApprovalScope, RememberedDecision};
-use throughline_server::approval_store::CatalogApprovals;
+use throughline_server::CatalogApprovals;
 use throughline_store::{Catalog, SqliteSettings, SqliteStore};
 
 fn remembered(tool: &str, decision: &str) -> RememberedDecision {

@@ -10,12 +10,12 @@ use throughline::config::ServerLimits;
 use throughline::tools::{Effect, NoArguments, ToolContext, tool};
 use throughline::wire::{Dialect, TransferMode};
 use throughline::{ApprovalMode, ThroughlineBuilder, Upstream};
-use throughline_server::telemetry::names::METRICS;
+use throughline_server::METRICS;
 use throughline_testkit::{self as testkit, CallMove, FakeModel, ModelScript, ScriptMove, SeenRequest};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-/// What every turn that comes to an answer after one call does, whatever the tool did.
+/// Series that grow with every turn that comes to an answer after one call, whatever the tool did.
 const TWO_STEPS: [&str; 8] = [
     "gen_ai_client_operation_duration_seconds_count{\"test/m\"} +2",
     "gen_ai_client_operation_time_to_first_chunk_seconds_count{\"test/m\"} +2",
@@ -26,9 +26,9 @@ const TWO_STEPS: [&str; 8] = [
     "throughline_tool_calls_seen_total +1",
     "throughline_tool_detection_seconds_count +1",
 ];
-/// What a call that reached us whole does besides, however it ends.
+/// Series that a call that reached us whole adds, however it ends.
 const DETECTED: &str = "throughline_tool_calls_detected_total +1";
-/// What a turn that is answered at once does.
+/// Series that grow with a turn that is answered at once.
 const ONE_STEP: [&str; 6] = [
     "gen_ai_client_operation_duration_seconds_count{\"test/m\"} +1",
     "gen_ai_client_operation_time_to_first_chunk_seconds_count{\"test/m\"} +1",
@@ -37,14 +37,14 @@ const ONE_STEP: [&str; 6] = [
     "gen_ai_invoke_agent_duration_seconds_count{gen_ai_operation_name=\"invoke_agent\",gen_ai_agent_name=\"default\"} +1",
     "throughline_steps_per_turn_sum +1",
 ];
-/// What every turn with content does.
+/// Series that grow with every turn with content.
 const ANSWERED: [&str; 3] = [
     "throughline_steps_per_turn_count +1",
     "throughline_time_to_first_content_seconds_count +1",
     "throughline_turns_total{status=\"completed\"} +1",
 ];
 
-/// What a person says decides what the model does.
+/// The person's text decides what the model does.
 #[derive(Default)]
 struct Scripted(Mutex<HashSet<String>>);
 
@@ -121,7 +121,7 @@ async fn figures(server: &TestServer) -> Figures {
     lines.map(series).collect()
 }
 
-/// What has come of everything, once nothing runs and nobody looks.
+/// The metrics' text, once nothing runs and nobody looks.
 async fn settled(server: &TestServer) -> Figures {
     timeout(PATIENCE, async {
         loop {
@@ -135,10 +135,17 @@ async fn settled(server: &TestServer) -> Figures {
     .expect("it settles")
 }
 
-/// What has grown, as `series +n`: all but times, the store's own figures, and what hangs on how text was cut.
+/// The growth, as `series +n`: all but times, the store's own figures, and what hangs on how text was cut.
 fn grown(before: &Figures, after: &Figures) -> Vec<String> {
-    let hangs =
-        ["_bucket", "seconds_sum", "usage_sum", "throughline_store_", "output_chunk", "detection_rate"];
+    let hangs = [
+        "_bucket",
+        "seconds_sum",
+        "usage_sum",
+        "throughline_store_",
+        "output_chunk",
+        "detection_rate",
+        "resident_memory",
+    ];
     let counted = after.iter().filter(|(name, _)| !hangs.iter().any(|part| name.contains(part)));
     counted
         .filter_map(|(name, value)| {
@@ -401,6 +408,12 @@ async fn every_figure_says_what_has_happened() {
     }
     seen.push(after);
 
+    let rated = server.turn(saying("hello")).await;
+    server.follow(&rated, 0).await.rest().await;
+    let path = server.url(&format!("/v1/turns/{rated}/rating"));
+    server.client().put(path).json(&json!({"value": "up"})).send().await.unwrap();
+    seen.push(until(&server, "throughline_ratings_total{value=\"up\"}", 1.0).await);
+
     // Not one metric is registered and never fed.
     let fed: BTreeSet<&str> = seen
         .iter()
@@ -412,6 +425,9 @@ async fn every_figure_says_what_has_happened() {
         METRICS.iter().map(|metric| metric.name).filter(|name| !fed.contains(name)).collect();
     // Whether anything waits here at the very moment of a look is chance.
     let queues = ["throughline_store_queue", "throughline_call_history_queue"];
+    #[cfg(not(target_os = "linux"))]
+    let never: Vec<&str> =
+        never.into_iter().filter(|name| *name != "process_resident_memory_bytes").collect();
     assert!(never.iter().all(|name| queues.contains(name)), "never fed: {never:?}");
     let there = seen.last().unwrap();
     assert!(queues.iter().all(|name| there.contains_key(*name)), "{there:#?}");

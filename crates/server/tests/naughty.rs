@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use support::{TestServer, answered, saying};
-use throughline_server::portable;
+use throughline::config::ServerLimits;
+use throughline_server::{read_messages, write_jsonl};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, SeenRequest};
 
@@ -62,7 +63,9 @@ fn parrot(seen: &SeenRequest) -> ModelScript {
 }
 
 async fn server() -> TestServer {
-    TestServer::start_with(parrot, |builder| builder, Default::default()).await
+    // Turns are recorded some time after their last event, and how many run is not the subject here.
+    let limits = ServerLimits { turns_per_key_max: 1_000, ..ServerLimits::default() };
+    TestServer::start_with(parrot, |builder| builder, limits).await
 }
 
 /// A query or path part.
@@ -228,11 +231,11 @@ fn conversation_of_all() -> String {
             ]
         })
         .collect();
-    let portable = portable::read_messages(&Value::from(messages).to_string(), 1_763_683_200_000).unwrap();
-    portable::write_jsonl(&portable, 0)
+    let portable = read_messages(&Value::from(messages).to_string(), 1_763_683_200_000).unwrap();
+    write_jsonl(&portable, 0)
 }
 
-/// What an export says, without the ids and times of the store that wrote it.
+/// The content of an export, without the ids and times of the store that wrote it.
 fn content(export: &str) -> Vec<Value> {
     fn strip(value: &mut Value) {
         match value {

@@ -7,8 +7,7 @@ use gated::{Gated, read_all, settings};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use throughline::config::{AuthMode, ServerLimits, ServerSettings};
-use throughline_server::principal::KeyScope;
-use throughline_server::{BIND_RETRY_FOR, BindError, HttpServer, ServeOutcome};
+use throughline_server::{BIND_RETRY_FOR, BindError, HttpServer, KeyScope, ServeOutcome};
 use throughline_testkit::ScriptQueue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -33,7 +32,7 @@ fn hasty() -> ServerSettings {
     ServerSettings { limits, ..settings() }
 }
 
-/// What the server says to a client that sends this and then nothing, and that it hangs up soon.
+/// The server's reply to a client that sends this and then nothing; it hangs up soon.
 async fn send_raw(server: &Gated, bytes: &str) -> String {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     socket.write_all(bytes.as_bytes()).await.unwrap();

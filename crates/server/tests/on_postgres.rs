@@ -67,7 +67,7 @@ async fn a_turn_goes_on_in_another_process_and_its_viewer_where_it_was() {
 
 // R: S4
 #[tokio::test]
-async fn conversations_files_and_travelling_are_the_same_there() {
+async fn conversations_files_and_traveling_are_the_same_there() {
     let scripts = [
         ModelScript::new().say("A cat."),
         ModelScript::new().say("Still a cat."),

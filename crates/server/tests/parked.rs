@@ -62,7 +62,7 @@ async fn unanswered(server: &TestServer) -> (String, Answer) {
     (turn, answer)
 }
 
-/// What the client sends when it has run its tool.
+/// The client's next request when it has run its tool.
 fn with_result(answer: &Answer, result: &str) -> Value {
     let (id, name, arguments) = &answer.calls[0];
     json!([
@@ -82,7 +82,7 @@ async fn open_turns(server: &TestServer) -> Vec<(String, Option<String>)> {
     turns.map(|turn| (text(&turn["turn_id"]).unwrap(), text(&turn["waits_for"]))).collect()
 }
 
-/// How a turn ended, and what its notice says.
+/// End of a turn, and the text of its notice.
 async fn end_of(server: &TestServer, turn: &str) -> (String, String) {
     let events = server.follow(turn, 0).await.rest().await;
     let notice = events.iter().find(|event| event.data["kind"] == "notice");
@@ -97,9 +97,13 @@ async fn twelve_calls_that_nobody_answers_lock_nobody_out() {
     for _ in 0..12 {
         parked.push(unanswered(&server).await);
     }
-    assert_eq!(answer(&server, user("Hi")).await.1.content, "Hello.");
+    let (answered, hello) = answer(&server, user("Hi")).await;
+    assert_eq!(hello.content, "Hello.");
 
-    // They can be seen, and stopped.
+    // They can be seen, and stopped. The row of a turn ends after its answer has.
+    while open_turns(&server).await.iter().any(|(turn, _)| *turn == answered) {
+        tokio::task::yield_now().await;
+    }
     let open = open_turns(&server).await;
     assert_eq!(open.len(), 12, "{open:?}");
     assert!(open.iter().all(|(_, waits)| waits.as_deref() == Some("tool_results")), "{open:?}");

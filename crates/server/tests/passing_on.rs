@@ -1,4 +1,4 @@
-//! What is no chat is handed on to the upstream that the model names, and nothing is made of it here. // R: E2
+//! A request that is no chat is passed on to the upstream that the model names, and nothing is made of it here. // R: E2
 
 mod support;
 
@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 const KEY: &str = "sk-of-the-upstream";
 
-/// What an upstream was sent.
+/// A request that an upstream received.
 #[derive(Clone, Default)]
 struct Sent(Arc<Mutex<Vec<Asked>>>);
 
@@ -91,7 +91,13 @@ async fn server() -> (TestServer, Sent, mpsc::UnboundedReceiver<()>) {
 #[tokio::test]
 async fn a_request_goes_on_as_it_is_and_its_answer_comes_back() {
     let (server, sent, _told) = server().await;
-    for path in ["/v1/embeddings", "/v1/completions"] {
+    // Clients that choose how tools are shown by the address send these there, too.
+    for path in [
+        "/v1/embeddings",
+        "/v1/completions",
+        "/render/details/v1/embeddings",
+        "/render/details/v1/completions",
+    ] {
         let body = json!({"model": "raw/vendor/small", "input": ["a", "b"], "some_future_field": {"x": 1.5}});
         let response = server.client().post(server.url(path)).json(&body).send().await.unwrap();
         assert_eq!(
@@ -100,7 +106,8 @@ async fn a_request_goes_on_as_it_is_and_its_answer_comes_back() {
         );
         assert_eq!(response.text().await.unwrap(), r#"{"object":"list",  "data":[1.50]}"#, "byte for byte");
         let (to, key, got) = sent.0.lock().unwrap().pop().unwrap();
-        assert_eq!((to.as_str(), key), (path, Some(format!("Bearer {KEY}"))));
+        let expected = path.trim_start_matches("/render/details");
+        assert_eq!((to.as_str(), key), (expected, Some(format!("Bearer {KEY}"))));
         assert_eq!(
             got,
             json!({"model": "vendor/small", "input": ["a", "b"], "some_future_field": {"x": 1.5}})
@@ -138,6 +145,9 @@ async fn what_cannot_be_handed_on_is_refused_by_name() {
         assert!([400, 404].contains(&status), "{body} {status}");
         assert_eq!(said["error"]["param"], param, "{said}");
         assert!(!said.to_string().contains("Write `upstream"), "{said}");
+    }
+    for path in ["/render/html/v1/embeddings", "/render/html/v1/completions"] {
+        assert_eq!(server.post(path, json!({"model": "raw/x", "input": "a"})).await.0, 404, "{path}");
     }
     assert!(sent.0.lock().unwrap().is_empty());
 }

@@ -1,10 +1,10 @@
-//! What a user has said should hold: for whom, where, and over a restart. // R: A2, R4, S2
+//! Remembered answers of a user: for whom, where, and over a restart. // R: A2, R4, S2
 
 mod support;
 
 use serde_json::{Value, json};
 use support::{Events, TestServer, answered};
-use throughline_store::catalog::NewRemembered;
+use throughline_store::NewRemembered;
 use throughline_testkit::{ModelScript, ScriptQueue};
 
 /// `turns` turns, each with the same call that writes.

@@ -6,18 +6,20 @@ use axum::response::Response;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use throughline::{ApprovalMode, KeepRaw, Throughline, TurnRequest, Upstream};
-use throughline_server::Principal;
-use throughline_server::telemetry::traces::{TraceSink, TurnTrace};
-use throughline_server::telemetry::{CallHistory, ContentCapture, Redaction, StoreMetrics, Telemetry};
-use throughline_server::{AppState, router};
-use throughline_store::catalog::{CallFilter, Catalog, NewTurnRow, PageRequest, TurnPlacement};
-use throughline_store::{BlobFolder, BlobLimits, Log, SqliteSettings, SqliteStore};
+use throughline_server::{
+    AppState, CallHistory, ContentCapture, Principal, Redaction, StoreMetrics, Telemetry, TraceSink,
+    TurnTrace, router,
+};
+use throughline_store::{
+    BlobFolder, BlobLimits, CallFilter, Catalog, Log, NewTurnRow, PageRequest, SqliteSettings, SqliteStore,
+    TurnPlacement,
+};
 use throughline_testkit::demo::DemoModel;
 use throughline_testkit::{self as testkit, FakeDialect, FakeModel};
 
 /// The key of the upstream in these tests.
 const CANARY: &str = "sk-canary/7+x=\"q\"";
-/// How long something may take on a machine that does other things.
+/// Patience on a machine that does other things.
 const BOUND: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -37,7 +39,7 @@ struct TelemetryFixture {
     spans: Arc<Spans>,
     base: String,
     _upstream: testkit::FakeUpstreamHandle,
-    _writer: throughline_server::telemetry::HistoryWriterTask,
+    _writer: throughline_server::HistoryWriterTask,
     _folder: tempfile::TempDir,
 }
 
@@ -108,6 +110,7 @@ impl TelemetryFixture {
             input_text: says.to_owned(),
             files: Vec::new(),
             created_at: 1,
+            charge: Default::default(),
         };
         self.store.create_turn("me", new).await.expect("a new turn");
         let request = TurnRequest {
@@ -230,7 +233,7 @@ impl FakeModel for Telltale {
 async fn no_canary_leaves_by_any_way() {
     let written = Written::default();
     let redaction = Arc::new(Redaction::new([CANARY.to_owned()]));
-    let logs = throughline_server::telemetry::logs::json_to(redaction, written.clone());
+    let logs = throughline_server::json_logs_to(redaction, written.clone());
     // Everything of this test runs on this thread, so all of its lines come here.
     let _logging = tracing::subscriber::set_default(logs);
     for tells in [Telltale::AtOnce, Telltale::BehindSomeText] {
@@ -260,7 +263,7 @@ async fn nothing_leaves(tells: Telltale, written: &Written) {
     }
 }
 
-/// What has been logged.
+/// The lines that have been logged.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 

@@ -14,9 +14,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use support::{Socket, TestServer, saying};
 use throughline::config::ServerLimits;
-use throughline::engine::TurnId;
-use throughline_store::catalog::{NewTurnRow, TurnPlacement};
-use throughline_store::{Durability, LogRecord};
+use throughline::engine::{TurnId, TurnLimits};
+use throughline_store::{Durability, LogRecord, NewTurnRow, TurnPlacement};
 use throughline_testkit::{ModelScript, ScriptQueue};
 
 /// A database, and how a server is started on it; `None`: there is no PostgreSQL here.
@@ -69,117 +68,231 @@ async fn asking(server: &TestServer) -> Asking {
     }
 }
 
-/// Every command to a turn: method, what stands behind `/v1/turns/{turn}`, body.
+/// Commands to a turn that waits for an answer, in an order in which each status occurs: method, what stands behind
+/// `/v1/turns/{turn}`, body.
 fn commands(of: &Asking) -> Vec<(Method, String, Value)> {
-    let approve = json!({"decision": "approve"});
+    let (approve, deny) = (json!({"decision": "approve"}), json!({"decision": "deny"}));
     let (question, call) = (&of.question, &of.call);
     vec![
-        (Method::POST, "/cancel".into(), json!({})),
-        (Method::POST, "/approvals/all".into(), approve.clone()),
-        (Method::POST, format!("/approvals/{question}"), approve),
-        (Method::POST, "/messages".into(), saying("Hurry")),
+        (
+            Method::POST,
+            "/messages".into(),
+            json!({"id": "said_1", "input": [{"type": "text", "text": "Hurry"}]}),
+        ),
         (Method::GET, "/messages".into(), Value::Null),
         (Method::DELETE, "/messages/said_1".into(), Value::Null),
-        (Method::POST, format!("/calls/{call}/cancel"), json!({})),
+        (Method::DELETE, "/messages/said_1".into(), Value::Null),
+        (Method::POST, "/messages".into(), json!({"input": []})),
         (Method::POST, format!("/calls/{call}/result"), json!({"status": "success", "output": "x"})),
+        (Method::POST, "/calls/call_none/cancel".into(), json!({})),
+        (Method::POST, "/approvals/approval_none".into(), approve.clone()),
+        (Method::POST, format!("/approvals/{question}"), approve.clone()),
+        (Method::POST, format!("/approvals/{question}"), approve),
+        (Method::POST, format!("/approvals/{question}"), deny.clone()),
+        (Method::POST, "/approvals/all".into(), deny),
+        (Method::POST, format!("/calls/{call}/cancel"), json!({})),
+        (Method::POST, "/cancel".into(), json!({})),
+        (Method::POST, format!("/approvals/{question}"), json!({"decision": "maybe"})),
     ]
 }
 
-/// Whether each command is refused because of the turn's owner; what the first refusal says.
-async fn refused(server: &TestServer, of: &Asking) -> Value {
-    let mut first = Value::Null;
+/// Answers of a server to these commands: status, and the error's code or the body's names.
+async fn answers(server: &TestServer, of: &Asking) -> Vec<String> {
+    let mut answers = Vec::new();
     for (method, path, body) in commands(of) {
         let url = server.url(&format!("/v1/turns/{}{path}", of.turn));
-        let response = server.client().request(method.clone(), url).json(&body).send().await.unwrap();
-        let at = format!("{method} {path}");
-        assert_eq!(response.status(), 503, "{at}");
-        assert!(response.headers().contains_key("retry-after"), "{at}");
-        let error = response.json::<Value>().await.unwrap()["error"].clone();
-        assert_eq!(error["code"], "owned_elsewhere", "{at}: {error}");
-        assert!(
-            error["message"].as_str().unwrap().contains(error["owner"].as_str().unwrap()),
-            "{at}: {error}"
-        );
-        if first.is_null() {
-            first = error;
-        }
+        let request = server.client().request(method.clone(), url);
+        let request = if body.is_null() { request } else { request.json(&body) };
+        let response = request.send().await.unwrap();
+        let (status, kind) = (response.status().as_u16(), response.headers().get("content-type").cloned());
+        let body: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap_or(Value::Null);
+        let names: Vec<&String> = body.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+        let path = path.replace(&of.question, "{question}").replace(&of.call, "{call}");
+        answers.push(format!("{method} {path}: {status} {kind:?} {names:?} {}", body["error"]["code"]));
     }
-    first
+    answers
 }
 
+// R: S6
 #[tokio::test]
-async fn a_command_to_a_turn_of_another_server_names_that_server() {
+async fn a_command_is_answered_by_any_server_as_by_the_owner() {
+    let Some(database) = Database::fresh() else { return };
+    let waiting = || {
+        // The second call waits when the first has been answered, so that the turn still runs.
+        let both =
+            ModelScript::new().call("calendar_add", json!({"title": "tea"})).call("queue_wait", json!({}));
+        [both.clone(), both]
+    };
+    let (a, b) = (database.server(waiting()).await, database.server([]).await);
+    let by_owner = answers(&a, &asking(&a).await).await;
+    let by_other = answers(&b, &asking(&a).await).await;
+    assert_eq!(by_other, by_owner);
+    let all = by_owner.join("\n");
+    for status in [": 200 ", ": 202 ", ": 404 ", ": 409 ", ": 400 "] {
+        assert!(all.contains(status), "{status} does not occur in\n{all}");
+    }
+}
+
+// R: S6, E2
+#[tokio::test]
+async fn a_command_over_a_socket_reaches_the_owner() {
     let Some(database) = Database::fresh() else { return };
     let (a, b) = (database.server(noting()).await, database.server([]).await);
     let of = asking(&a).await;
-    let error = refused(&b, &of).await;
-    let owner = error["owner"].as_str().unwrap();
-    assert!(owner.contains(&std::process::id().to_string()), "{owner}");
-    assert!(error.get("owner_gone_since").is_none(), "{error}");
+    let mut viewer = b.follow(&of.turn, of.seen).await;
 
-    // Over a socket it is the same.
+    // Its conversation cannot be deleted anywhere, and who must cancel it first is named.
+    let conversation = b.url(&format!("/v1/conversations/{}", of.conversation));
+    let (status, error) = support::answered(b.client().delete(conversation)).await;
+    assert_eq!((status, &error["error"]["code"]), (409, &json!("turn_running")), "{error}");
+    assert!(error["error"]["owner"].is_string(), "{error}");
+
     let mut socket = Socket::connect(&b).await;
-    for op in [
-        json!({"op": "cancel", "turn_id": of.turn}),
-        json!({"op": "approve", "turn_id": of.turn, "approval_id": of.question, "decision": "approve"}),
-        json!({"op": "say", "turn_id": of.turn, "input": [{"type": "text", "text": "Hurry"}]}),
-        json!({"op": "cancel_call", "turn_id": of.turn, "tool_id": of.call}),
-        json!({"op": "result", "turn_id": of.turn, "tool_id": of.call, "status": "success"}),
+    for (op, expected) in [
+        (
+            json!({"op": "say", "turn_id": of.turn, "id": "said_9", "input": [{"type": "text", "text": "Hurry"}]}),
+            json!({"op": "queued", "id": "said_9"}),
+        ),
+        (
+            json!({"op": "result", "turn_id": of.turn, "tool_id": of.call, "status": "success"}),
+            json!("not_found"),
+        ),
+        (
+            json!({"op": "approve", "turn_id": of.turn, "approval_id": of.question, "decision": "approve"}),
+            json!({"op": "done", "status": "resolved"}),
+        ),
     ] {
         socket.send(op.clone()).await;
-        let told = socket.next().await.unwrap();
-        assert_eq!(told["error"]["code"], "owned_elsewhere", "{op}: {told}");
+        let mut reply = socket.next().await.unwrap();
+        if expected.is_string() {
+            reply = reply["error"]["code"].clone();
+        }
+        assert_eq!(reply, expected, "{op}");
     }
-
-    // What it shows is right, and what happens there is seen here.
-    let (status, snapshot) = b.get(&format!("/v1/turns/{}", of.turn)).await;
-    assert_eq!((status, &snapshot["status"]), (200, &json!("running")));
-    let mut viewer = b.follow(&of.turn, of.seen).await;
-    let path = format!("/v1/turns/{}/approvals/{}", of.turn, of.question);
-    let (status, said) = a.post(&path, json!({"decision": "approve"})).await;
-    assert_eq!(status, 200, "{said}");
     assert_eq!(viewer.rest().await.last().unwrap().data["status"], "completed");
-
-    // Of a turn that has ended every server knows what became of it.
-    while !b.get(&format!("/v1/conversations/{}", of.conversation)).await.1["running_turn_id"].is_null() {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(b.post(&path, json!({"decision": "approve"})).await.0, 200);
-    assert_eq!(b.post(&path, json!({"decision": "deny"})).await.0, 409);
-    assert_eq!(b.post(&format!("/v1/turns/{}/cancel", of.turn), json!({})).await.0, 202);
+    socket.send(json!({"op": "cancel", "turn_id": of.turn})).await;
+    assert_eq!(socket.next().await.unwrap()["status"], "cancelling");
 }
 
+// R: S7
 #[tokio::test]
-async fn of_a_server_that_is_gone_it_is_said_since_when_until_one_starts() {
+async fn a_turn_goes_on_at_another_server_when_its_own_dies() {
     let Some(database) = Database::fresh() else { return };
-    let (a, b) = (database.server(noting()).await, database.server([]).await);
+    let (a, b) = (database.server(noting()).await, database.server([ModelScript::new().say("Noted.")]).await);
     let of = asking(&a).await;
     let mut viewer = b.follow(&of.turn, of.seen).await;
     drop(a);
-    let path = format!("/v1/turns/{}/cancel", of.turn);
-    let error = loop {
-        let (status, said) = b.post(&path, json!({})).await;
-        assert_eq!((status, &said["error"]["code"]), (503, &json!("owned_elsewhere")), "{said}");
-        if said["error"]["owner_gone_since"].is_i64() {
-            break said["error"].clone();
-        }
-        tokio::task::yield_now().await;
-    };
-    assert!(error["message"].as_str().unwrap().contains("gone since 20"), "{error}");
-    refused(&b, &of).await;
-    let mut next = saying("And?");
-    next["conversation_id"] = json!(of.conversation);
-    let (status, busy) = b.post("/v1/turns", next).await;
-    assert_eq!((status, &busy["error"]["code"]), (409, &json!("conversation_busy")), "{busy}");
-    assert_eq!(busy["error"]["owner"], error["owner"]);
-
-    // A server that starts goes on with it, and whoever looked on at the other one sees that.
-    let c = database.server([ModelScript::new().say("Noted.")]).await;
+    // Whoever answers before the other server has noticed waits until it has.
     let path = format!("/v1/turns/{}/approvals/{}", of.turn, of.question);
-    assert_eq!(b.post(&path, json!({"decision": "approve"})).await.0, 503);
-    let (status, said) = c.post(&path, json!({"decision": "approve"})).await;
-    assert_eq!(status, 200, "{said}");
-    assert_eq!(viewer.rest().await.last().unwrap().data["status"], "completed");
+    let (status, reply) = b.post(&path, json!({"decision": "approve"})).await;
+    assert_eq!(status, 200, "{reply}");
+    let rest = viewer.rest().await;
+    assert_eq!(rest.last().unwrap().data["status"], "completed");
+    assert_eq!(rest.iter().filter(|event| event.name == "turn_resumed").count(), 1);
+    assert_eq!(rest.iter().filter(|event| event.name == "tool_start").count(), 1);
+}
+
+// R: S7
+#[tokio::test]
+async fn a_turn_that_loses_server_after_server_ends() {
+    let Some(database) = Database::fresh() else { return };
+    let mut server = database.server(noting()).await;
+    let of = asking(&server).await;
+    let mut seen = of.seen;
+    for _ in 0..TurnLimits::default().takeovers_max {
+        let next = database.server([]).await;
+        let mut viewer = next.follow(&of.turn, seen).await;
+        drop(server);
+        seen = viewer.until("turn_resumed").await.last().unwrap().id;
+        server = next;
+    }
+    let last = database.server([]).await;
+    let mut viewer = last.follow(&of.turn, seen).await;
+    drop(server);
+    let rest = viewer.rest().await;
+    assert_eq!(rest.last().unwrap().data["status"], "interrupted", "{rest:?}");
+}
+
+/// An answer over chat.
+async fn chat(server: &TestServer, messages: &Value, tools: &Value) -> (u16, Value) {
+    let body = json!({"model": "default:text", "messages": messages, "tools": tools});
+    let (status, answer) = server.post("/v1/chat/completions", body).await;
+    let choice = &answer["choices"][0]["message"];
+    (status, if choice.is_null() { answer["error"]["code"].clone() } else { choice.clone() })
+}
+
+/// A chat that ended with a question.
+struct ChatAsking {
+    link: String,
+    messages: Vec<Value>,
+}
+
+async fn asking_in_chat(server: &TestServer) -> ChatAsking {
+    let asks = json!({"role": "user", "content": "Hi"});
+    let (status, message) = chat(server, &json!([asks]), &json!([])).await;
+    let text = message["content"].as_str().unwrap_or_default().to_owned();
+    assert!(status == 200 && text.contains("`tlq_"), "{status} {message}");
+    let link = text.split('#').nth(1).and_then(|link| link.split(')').next()).unwrap().to_owned();
+    ChatAsking { link, messages: vec![asks, json!({"role": "assistant", "content": text})] }
+}
+
+impl ChatAsking {
+    fn then(&self, words: &str) -> Value {
+        let mut messages = self.messages.clone();
+        messages.push(json!({"role": "user", "content": words}));
+        json!(messages)
+    }
+}
+
+/// A code is used up where its turn runs, and nowhere else. // R: A3
+#[tokio::test]
+async fn a_question_in_a_chat_is_answered_at_the_server_that_asked_and_stays_open_at_another() {
+    let Some(database) = Database::fresh() else { return };
+    let (a, b) = (database.server(noting()).await, database.server([ModelScript::new().say("New.")]).await);
+    let asked = asking_in_chat(&a).await;
+    for words in ["yes", "no", "yes, but tomorrow"] {
+        let (status, code) = chat(&b, &asked.then(words), &json!([])).await;
+        assert_eq!((status, code), (503, json!("owned_elsewhere")), "{words}");
+    }
+    assert!(b.upstream.requests().is_empty(), "no second turn");
+    let (status, message) = chat(&a, &asked.then("yes"), &json!([])).await;
+    assert_eq!(status, 200);
+    assert!(message["content"].as_str().unwrap().ends_with("Noted."), "{message}");
+}
+
+/// R: A3
+#[tokio::test]
+async fn a_link_stays_good_until_the_server_that_asked_has_the_answer() {
+    let Some(database) = Database::fresh() else { return };
+    let (a, b) = (database.server(noting()).await, database.server([]).await);
+    let asked = asking_in_chat(&a).await;
+    let approve = json!({"link": asked.link, "decision": "approve"});
+    assert_eq!(b.post("/v1/question-links", json!({"link": asked.link})).await.0, 200, "shown everywhere");
+    let (status, error) = b.post("/v1/question-links/answer", approve.clone()).await;
+    assert_eq!((status, &error["error"]["code"]), (503, &json!("owned_elsewhere")), "{error}");
+    assert_eq!(a.post("/v1/question-links/answer", approve).await.0, 200);
+    let (_, message) = chat(&a, &asked.then("yes"), &json!([])).await;
+    assert!(message["content"].as_str().unwrap().ends_with("Noted."), "{message}");
+}
+
+#[tokio::test]
+async fn results_for_a_turn_of_another_server_start_no_second_turn() {
+    let Some(database) = Database::fresh() else { return };
+    let scripts = [
+        ModelScript::new().call("local_time", json!({"zone": "Oslo"})),
+        ModelScript::new().say("It is noon."),
+    ];
+    let (a, b) = (database.server(scripts).await, database.server([ModelScript::new().say("New.")]).await);
+    let tools =
+        json!([{"type": "function", "function": {"name": "local_time", "parameters": {"type": "object"}}}]);
+    let asks = json!({"role": "user", "content": "Time?"});
+    let (_, message) = chat(&a, &json!([asks]), &tools).await;
+    let id = message["tool_calls"][0]["id"].clone();
+    let messages = json!([asks, message, {"role": "tool", "tool_call_id": id, "content": "12:00"}]);
+    assert_eq!(chat(&b, &messages, &tools).await, (503, json!("owned_elsewhere")));
+    assert!(b.upstream.requests().is_empty(), "no second turn");
+    let (status, message) = chat(&a, &messages, &tools).await;
+    assert_eq!((status, &message["content"]), (200, &json!("It is noon.")));
 }
 
 /// A turn that was accepted and has no event yet, as when its server dies in between.
@@ -196,6 +309,7 @@ async fn accepted(server: &TestServer, id: &str) {
         input_text: "Hi".to_owned(),
         files: Vec::new(),
         created_at: 1,
+        charge: Default::default(),
     };
     server.state.catalog.create_turn("ada", turn).await.unwrap();
 }
@@ -215,12 +329,16 @@ async fn events_of_a_turn_that_has_not_begun_are_not_gone() {
     let mut early = early;
     assert_eq!(early.rest().await.last().unwrap().name, "stream_end");
 
-    // Nobody begins it: it is still not gone, and everybody is told to come again.
+    // Its server dies before it begins: another one takes it over, and ends what it cannot read.
     accepted(&a, "turn_2").await;
     drop(a);
-    for path in ["/v1/turns/turn_2/events", "/v1/turns/turn_2"] {
-        let (status, said) = b.get(path).await;
-        assert_eq!((status, &said["error"]["code"]), (503, &json!("owned_elsewhere")), "{path}: {said}");
+    loop {
+        let row = b.state.catalog.turn("ada", "turn_2").await.unwrap().unwrap();
+        if let Some(end) = row.end {
+            assert_eq!(end.status, "interrupted");
+            break;
+        }
+        tokio::task::yield_now().await;
     }
     assert!(
         b.state.hub.wait_for_log("eve", &TurnId::new("turn_2")).await.is_err_and(|error| error.status == 404)

@@ -1,4 +1,4 @@
-//! What a store needs from time to time, and what a server does when there is no room. // R: S1, S4, O2
+//! Upkeep of a store, and a server's behaviour when there is no room. // R: S1, S4, O2
 
 mod support;
 
@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{PATIENCE, TestServer, answered, saying};
 use throughline::TurnRequest;
-use throughline_server::hub::TurnSpec;
-use throughline_server::maintenance::{BACKUP_AFTER, MAINTENANCE_INTERVAL, StoreMaintenance};
-use throughline_server::{AppState, Principal};
-use throughline_store::catalog::{NewConversation, NewFile, PageRequest};
-use throughline_store::sqlite::{SqliteSettings, SqliteStore};
-use throughline_store::{BlobFolder, BlobLimits, Catalog};
+use throughline_server::{
+    AppState, BACKUP_AFTER, MAINTENANCE_INTERVAL, Principal, StoreMaintenance, TurnSpec,
+};
+use throughline_store::{
+    BlobFolder, BlobLimits, Catalog, ConversationFilter, NewConversation, NewFile, PageRequest,
+    SqliteSettings, SqliteStore,
+};
 use throughline_testkit::{ModelScript, ScriptQueue};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -33,7 +34,7 @@ async fn the_store_is_backed_up_and_what_is_past_its_time_goes_and_nothing_else(
     let blobs = BlobFolder::open(folder.path().join("blobs"), BlobLimits::default()).await.unwrap();
     for (id, days) in [("new", 89), ("old", 91)] {
         let created_at = NOW - days * DAY_MS;
-        let made = NewConversation { id: id.to_owned(), title: None, created_at };
+        let made = NewConversation { id: id.to_owned(), title: None, created_at, temporary: false };
         store.create_conversation("ada", made).await.unwrap();
     }
     let mut hashes = Vec::new();
@@ -73,7 +74,8 @@ async fn the_store_is_backed_up_and_what_is_past_its_time_goes_and_nothing_else(
         before = Some(at);
     }
     running.abort();
-    let conversations = store.conversations("ada", None, &PageRequest::default()).await.unwrap();
+    let conversations =
+        store.conversations("ada", &ConversationFilter::default(), &PageRequest::default()).await.unwrap();
     let left: Vec<_> = conversations.items.iter().map(|found| found.conversation.id.as_str()).collect();
     assert_eq!(left, ["new"]);
     let mut kept = Vec::new();
@@ -144,6 +146,16 @@ async fn without_room_nothing_begins_and_readiness_says_why() {
     let upload = server.client().post(server.url("/v1/files")).header("content-type", "text/plain");
     let (status, refused) = answered(upload.body("a file")).await;
     assert_eq!((status, &refused["error"]["code"]), (507, &json!("no_room")), "{refused}");
+    // So is a picture in a chat, and a conversation that comes with one: both are refused before a file is written.
+    let picture = format!("data:image/png;base64,{}", "aGk0".repeat(100_000));
+    let content = json!([{"type": "image_url", "image_url": {"url": picture}}]);
+    let said = json!([{"role": "user", "content": content}]);
+    let chat = json!({"model": "default", "messages": said});
+    for (path, body) in [("/v1/chat/completions", chat), ("/v1/conversations/import", said)] {
+        let (status, refused) = server.post(path, body).await;
+        assert_eq!((status, &refused["error"]["code"]), (507, &json!("no_room")), "{path}: {refused}");
+    }
+    assert_eq!(server.get("/v1/conversations").await.1["items"], json!([]));
     assert_eq!(server.get("/v1/files").await.1["items"], json!([]), "nothing of it is kept");
     assert!(server.upstream.requests().is_empty());
 }

@@ -8,7 +8,7 @@ use gated::Gated;
 use serde_json::{Value, json};
 use std::time::Duration;
 use support::{Socket, TestServer};
-use throughline_server::principal::KeyScope;
+use throughline_server::KeyScope;
 use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 
@@ -56,6 +56,27 @@ async fn two_turns_run_over_one_socket_and_are_answered_there() {
         let whole: Vec<&Value> = whole.iter().map(|event| &event.data).collect();
         assert_eq!(of(turn, &seen), whole, "the same objects as over SSE");
     }
+}
+
+// R: A2, T8
+#[tokio::test]
+async fn a_denial_over_the_socket_can_stop_the_turn() {
+    let server = TestServer::start_asking(asking()).await;
+    let mut socket = Socket::connect(&server).await;
+    socket.send(start("Hi", 1)).await;
+    let asked = socket.until(has("type", "approval_request")).await;
+    let question = asked.last().unwrap();
+    let answer = |decision: &str| {
+        json!({"op": "approve", "turn_id": question["turn_id"], "approval_id": question["approval_id"],
+            "decision": decision, "stop": true})
+    };
+    socket.send(answer("approve")).await;
+    let refused = socket.until(has("op", "error")).await;
+    assert_eq!(refused.last().unwrap()["error"]["code"], "contradiction");
+    socket.send(answer("deny")).await;
+    let rest = socket.until(has("op", "unsubscribed")).await;
+    let ended = rest.iter().find(|message| message["type"] == "stream_end").unwrap();
+    assert_eq!(ended["status"], "cancelled");
 }
 
 // R: S2

@@ -1,4 +1,4 @@
-//! What a WebSocket may be sent, as raw bytes on a socket: RFC 6455 to the letter, and what happens to everything else. R: R4
+//! Bytes that a WebSocket may be sent, as they are on a socket: RFC 6455 to the letter, and the end of everything else. R: R4
 //!
 //! The same classes as Autobahn's cases 1 to 7, against `/v1/ws` itself; Autobahn's own run against an echo route is
 //! `cargo xtask verify --only websocket`.
@@ -85,7 +85,7 @@ impl Socket {
         String::from_utf8(frame.payload).unwrap()
     }
 
-    /// What it is closed with: the code, and that nothing else comes and the connection ends.
+    /// The close frame: the code, and that nothing else comes and the connection ends.
     async fn closed(&mut self) -> u16 {
         let frame = self.next().await.expect("a goodbye");
         assert_eq!(frame.head, FIN | CLOSE, "{frame:?}");

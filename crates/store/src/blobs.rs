@@ -48,10 +48,7 @@ pub enum BlobError {
     Full(io::Error),
     /// The bytes on the disk are not those that were kept.
     #[error("the blob {hash} is damaged")]
-    Damaged {
-        /// Its hash.
-        hash: String,
-    },
+    Damaged { hash: String },
     /// The file system says no.
     #[error("files cannot be kept in {}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
@@ -61,6 +58,18 @@ pub enum BlobError {
 }
 
 /// A folder of blobs. Cloning gives another handle to the same folder; two programs must not share one.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// # let folder = tempfile::tempdir()?;
+/// use throughline_store::{BlobFolder, BlobLimits};
+///
+/// let blobs = BlobFolder::open(folder.path(), BlobLimits::default()).await?;
+/// let stored = blobs.put(b"Bonjour").await?;
+/// assert_eq!(blobs.read(&stored.hash).await?.as_deref(), Some(&b"Bonjour"[..]));
+/// assert_eq!(blobs.put(b"Bonjour").await?.hash, stored.hash); // equal contents are one blob
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct BlobFolder {
     root: Arc<Path>,

@@ -21,23 +21,22 @@ pub enum SafetyRule {
     IntentFirst,
 }
 
-/// The process comes by this place.
+/// The process comes by this point.
 #[inline]
-pub fn hit(name: &str) {
+pub fn hit_failpoint(name: &str) {
     #[cfg(feature = "failpoints")]
     enabled::hit(name, "");
     #[cfg(not(feature = "failpoints"))]
     let _ = name;
 }
 
-/// True if a test disables a rule to see what happens without it.
-#[inline]
-pub fn is_disabled(rule: SafetyRule) -> bool {
-    #[cfg(feature = "failpoints")]
-    return enabled::disabled_rule() == Some(rule);
-    #[cfg(not(feature = "failpoints"))]
-    {
-        let _ = rule;
+impl SafetyRule {
+    /// True if a test disables this rule to see what happens without it.
+    #[inline]
+    pub fn is_disabled(self) -> bool {
+        #[cfg(feature = "failpoints")]
+        return enabled::disabled_rule() == Some(self);
+        #[cfg(not(feature = "failpoints"))]
         false
     }
 }
@@ -87,7 +86,7 @@ mod enabled {
         remaining: AtomicU64,
     }
 
-    pub fn hit(name: &str, kind: &str) {
+    pub(crate) fn hit(name: &str, kind: &str) {
         static POINT: OnceLock<Option<CrashPoint>> = OnceLock::new();
         let Some(point) = POINT.get_or_init(|| parse_point(&std::env::var("THROUGHLINE_DIE_AT").ok()?))
         else {
@@ -112,7 +111,7 @@ mod enabled {
         Some(CrashPoint { name: (*parts.first()?).to_owned(), kind, remaining })
     }
 
-    pub fn disabled_rule() -> Option<SafetyRule> {
+    pub(crate) fn disabled_rule() -> Option<SafetyRule> {
         static RULE: OnceLock<Option<SafetyRule>> = OnceLock::new();
         *RULE.get_or_init(|| match std::env::var("THROUGHLINE_LEAVES_OUT").ok()?.as_str() {
             "log_first" => Some(SafetyRule::LogFirst),

@@ -21,31 +21,69 @@
 //! ```
 
 #![allow(missing_docs, reason = "a crate of this workspace: only what needs words has them")]
+#![warn(unreachable_pub)]
 
-pub mod blobs;
-pub mod catalog;
+mod blobs;
+mod catalog;
 mod error;
-pub mod failpoint;
+mod failpoint;
 mod log;
 mod memory;
+mod peers;
 #[cfg(feature = "postgres")]
-pub mod postgres;
+mod postgres;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod reader;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod records;
 #[cfg(feature = "sqlite")]
-pub mod sqlite;
+mod sqlite;
 mod status;
 
-pub use blobs::{BlobError, BlobFolder, BlobLimits, StoredBlob};
-pub use catalog::Catalog;
+// The log of turns: the trait, its records and its errors.
 pub use error::StoreError;
 pub use log::{
     AppendAck, AppendUrgency, Durability, Log, LogBatch, LogError, LogRecord, LogTail, MergeFn, OwnerEpoch,
     OwnerLease, ProviderStateRecord, STREAM_END, TurnClaim, TurnOwner,
 };
-pub use memory::{MemoryLimits, MemoryLog};
-#[cfg(feature = "postgres")]
-pub use postgres::{PostgresSettings, PostgresStore};
-#[cfg(feature = "sqlite")]
-pub use sqlite::{SqliteSettings, SqliteStore};
 pub use status::{LoggedTurn, StoreHealth, StoreStats};
+
+// The catalog: everything that is stored except the log.
+pub use catalog::{
+    CallCounts, CallFilter, CallRow, CallSample, Catalog, CatalogLimits, ConversationChange,
+    ConversationFilter, ConversationLabels, ConversationRow, ConversationSummary, ConversationUsage,
+    DocumentKind, DocumentPrecondition, FileRow, IDEMPOTENCY_MS, IdempotencyKey, ImportedConversation,
+    KeyLimits, KeyRow, LAST_USED_INTERVAL_MS, MetricSamples, NamedCount, NewConversation, NewDocument,
+    NewFile, NewRemembered, NewTurnRow, OpenTurn, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PagePosition,
+    PageRequest, PathTurn, PersonChange, PersonRow, PutOutcome, RatingValue, RawExtent, RawId, RawRow,
+    RememberedRow, RemovalOutcome, RemovalSummary, ResultPage, RetentionCutoffs, STATUS_RUNNING, SampleRange,
+    SampleRows, SearchHit, SearchHitPart, ShareRow, StoredDocument, TitleSource, TurnCharge, TurnCounts,
+    TurnCreation, TurnEnd, TurnFilter, TurnHistoryRow, TurnParent, TurnPlacement, TurnRating, TurnRow,
+    TurnSample, TurnSummary, TurnTiming, UsageCount, UsageExceeded, UsageLimits, UsageOwner, UsagePeriod,
+    UsageReport,
+};
+
+// The bytes of files, by their hash.
+pub use blobs::{BlobError, BlobFolder, BlobLimits, BlobWriter, StoredBlob};
+
+// The log in memory.
+pub use memory::{MemoryLimits, MemoryLog};
+
+// Log and catalog in one SQLite file, and commands beside a server that has it open.
+#[cfg(feature = "sqlite")]
+pub use sqlite::{
+    LastShutdown, SqliteFileLock, SqliteOpenError, SqliteReader, SqliteSettings, SqliteStore, SyncPolicy,
+    copy_sqlite_file, lock_sqlite_file,
+};
+
+// Log and catalog in a PostgreSQL database.
+#[cfg(feature = "postgres")]
+pub use postgres::{CommitPolicy, PostgresOpenError, PostgresReader, PostgresSettings, PostgresStore};
+
+// Looking into a store without writing to it, and reaching the other servers of a database.
+pub use peers::{PeerRequest, PeerRequestId, PeerServers};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use reader::StoreReader;
+
+// Points at which a test lets the process die. Without the feature `failpoints` they are empty.
+pub use failpoint::{BatchFailpoints, SafetyRule, hit_failpoint};

@@ -1,6 +1,7 @@
 //! The interface of every log, in memory or on disk.
 
 use crate::error::StoreError;
+use crate::peers::PeerServers;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -112,7 +113,6 @@ pub enum LogError {
     /// Someone else has claimed the turn since: stop all side effects and discard the machine.
     #[error("turn `{turn}` now belongs to epoch {current}; epoch {given} has been fenced off")]
     Fenced {
-        /// The turn.
         turn: String,
         /// The epoch of the refused append.
         given: u64,
@@ -122,7 +122,6 @@ pub enum LogError {
     /// The batch does not continue the log: a gap or a repetition.
     #[error("turn `{turn}` continues at seq {expected}, not at {given}")]
     NonContiguous {
-        /// The turn.
         turn: String,
         /// The number that would continue the log.
         expected: u64,
@@ -131,15 +130,11 @@ pub enum LogError {
     },
     /// The turn already has its last record.
     #[error("turn `{turn}` has ended; nothing can follow")]
-    Ended {
-        /// The turn.
-        turn: String,
-    },
+    Ended { turn: String },
     /// The cursor is ahead of the log: after a power cut the last records of class [`Durability::Process`] may be gone
     /// although a viewer has seen them. It needs a snapshot.
     #[error("turn `{turn}` ends at seq {last_seq}; there is nothing behind {after}")]
     Ahead {
-        /// The turn.
         turn: String,
         /// The number that was read behind.
         after: u64,
@@ -149,25 +144,19 @@ pub enum LogError {
     /// The cursor is inside a run of records that have been merged into one. It needs a snapshot.
     #[error("records of turn `{turn}` around seq {after} have been merged")]
     CursorInsideMerge {
-        /// The turn.
         turn: String,
         /// The number that was read behind.
         after: u64,
     },
     /// The records that should replace those of a turn do not stand for them.
     #[error("the merged records of turn `{turn}` do not stand for the whole: {why}")]
-    InvalidMerge {
-        /// The turn.
-        turn: String,
-        why: &'static str,
-    },
+    InvalidMerge { turn: String, why: &'static str },
     /// There is too little room for a new turn. Those that run can finish.
     #[error("there is no room for a new turn: {why}")]
     NoRoom { why: String },
     /// The turn is over a limit of this log.
     #[error("turn `{turn}` is over the limit {limit}")]
     TurnTooLarge {
-        /// The turn.
         turn: String,
         /// Name of the limit.
         limit: &'static str,
@@ -209,6 +198,21 @@ pub type MergeFn = Arc<dyn Fn(Vec<LogRecord>) -> Vec<LogRecord> + Send + Sync>;
 ///   `last_seq + 1`.
 /// - An append whose future is dropped may or may not have happened; the turn must be claimed again to find out.
 /// - Readers never slow an append down.
+///
+/// A new claim fences off the former owner:
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// use throughline_store::{Durability, Log, LogError, LogRecord, MemoryLog};
+///
+/// let log: &dyn Log = &MemoryLog::default();
+/// let start = || vec![LogRecord::new(1, "stream_start", Durability::Power, "{}")].into();
+/// let former = log.claim("turn_1").await?;
+/// let current = log.claim("turn_1").await?;
+/// assert!(matches!(log.append("turn_1", former.epoch, start()).await, Err(LogError::Fenced { .. })));
+/// log.append("turn_1", current.epoch, start()).await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[async_trait]
 pub trait Log: Send + Sync {
     /// Becomes the owner of a turn, new or old, and fences off the owner before.
@@ -254,6 +258,11 @@ pub trait Log: Send + Sync {
         Ok(None)
     }
 
+    /// The other servers of the same database. A log of one process has none.
+    fn peers(&self) -> Option<Arc<dyn PeerServers>> {
+        None
+    }
+
     /// Replaces the records of a turn that has ended by what `merge` makes of them. A turn that has not ended is left
     /// as it is. Which records belong together only the caller knows; that nothing got lost at the end or out of order
     /// is checked.
@@ -261,6 +270,30 @@ pub trait Log: Send + Sync {
 
     /// Deletes all records of a turn and what is beside it; whoever still writes it is refused. Unknown turns are none.
     async fn delete(&self, turn: &str) -> Result<(), LogError>;
+}
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) fn unknown_turn(turn: &str) -> LogError {
+    LogError::UnknownTurn { turn: turn.to_owned() }
+}
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) fn store_closed() -> LogError {
+    LogError::StoreFailure { why: "the store has been closed".into() }
+}
+
+/// Merges the records of a turn, and checks the result.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) async fn merge_records(
+    turn: &str,
+    before: Vec<LogRecord>,
+    merge: MergeFn,
+) -> Result<Vec<LogRecord>, LogError> {
+    let merging = before.clone();
+    let merged = tokio::task::spawn_blocking(move || merge(merging)).await;
+    let merged = merged.map_err(|_| LogError::StoreFailure { why: "merging panicked".into() })?;
+    check_merge(turn, &before, &merged)?;
+    Ok(merged)
 }
 
 /// Checks that merged records stand for the whole of a turn.

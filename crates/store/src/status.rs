@@ -14,7 +14,6 @@ pub enum StoreHealth {
 /// A turn in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedTurn {
-    /// Its id.
     pub id: String,
     /// True once it has its last record.
     pub ended: bool,
@@ -33,7 +32,6 @@ pub struct StoreStats {
     pub segments: u64,
     /// Jobs that wait for the writer now.
     pub queue_jobs: usize,
-    /// Their bytes.
     pub queue_bytes: usize,
     /// Turns in memory now.
     pub turns: usize,

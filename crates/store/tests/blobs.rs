@@ -1,4 +1,4 @@
-//! What the folder of blobs promises: no name becomes a path, nothing half-written is ever a blob, and what somebody
+//! Promises of the folder of blobs: no name becomes a path, nothing half-written is ever a blob, and what somebody
 //! counts on is not collected.
 
 #![cfg(feature = "sqlite")]
@@ -8,8 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
-use throughline_store::catalog::{Catalog, NewFile};
-use throughline_store::{BlobError, BlobFolder, BlobLimits, SqliteSettings, SqliteStore};
+use throughline_store::{BlobError, BlobFolder, BlobLimits, Catalog, NewFile, SqliteSettings, SqliteStore};
 
 struct BlobFixture {
     folder: TempDir,

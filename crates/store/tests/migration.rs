@@ -5,8 +5,7 @@
 #[cfg(feature = "postgres")]
 mod cluster;
 
-use throughline_store::catalog::{PageRequest, RawId};
-use throughline_store::{Catalog, Log};
+use throughline_store::{Catalog, ConversationFilter, Log, PageRequest, RawId};
 
 /// Rows that both databases take: a turn that has ended, in a conversation, with raw bytes.
 const ROWS: &str = "
@@ -19,7 +18,8 @@ async fn check(store: &(impl Catalog + Log)) {
     for (text, parts) in [("weather", 2), ("SUNNY", 1), ("nothing of it", 0)] {
         let found = Catalog::search(store, "ann", text, &PageRequest::first()).await.unwrap();
         assert_eq!((found.items.len(), found.partial), (parts, false), "{text}");
-        let conversations = store.conversations("ann", Some(text), &PageRequest::first()).await.unwrap();
+        let conversations =
+            store.conversations("ann", &ConversationFilter::text(text), &PageRequest::first()).await.unwrap();
         assert_eq!(conversations.items.len(), parts.min(1), "{text}");
     }
     let states = store.read_provider_state("t").await.unwrap();

@@ -2,8 +2,10 @@
 
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used)]
-use throughline_store::sqlite::SqliteReader;
-use throughline_store::{Durability, Log, LogRecord, STREAM_END, SqliteSettings, SqliteStore, StoreError};
+use throughline_store::{
+    Durability, Log, LogRecord, STREAM_END, SqliteReader, SqliteSettings, SqliteStore, StoreError,
+    StoreReader,
+};
 
 fn records(numbers: std::ops::RangeInclusive<u64>, last: Option<u64>) -> Vec<LogRecord> {
     let record = |seq| {
@@ -38,7 +40,8 @@ async fn a_turn_is_read_at_every_moment_of_its_life() {
     let store = SqliteStore::open(&path, settings).await.unwrap();
     assert_eq!(seen("turn_1"), Some(records(1..=6, Some(6))), "after a restart, which empties the journal");
     store.claim("turn_9").await.unwrap();
-    let latest: Vec<_> = onlooker.latest(9).unwrap().into_iter().map(|turn| (turn.id, turn.ended)).collect();
+    let latest: Vec<_> =
+        onlooker.latest(9).await.unwrap().into_iter().map(|turn| (turn.id, turn.ended)).collect();
     assert_eq!(latest, [("turn_9".to_owned(), false), ("turn_1".to_owned(), true)]);
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong around a database: an owner that sleeps, a crash, a lost connection, several servers. R: R3, S6
+//! Faults around a database: an owner that sleeps, a crash, a lost connection, several servers. R: R3, S6
 
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used)]
@@ -116,7 +116,7 @@ async fn a_claim_in_the_middle_of_appends_never_loses_one_that_was_acknowledged(
     }
 }
 
-/// What is in its memory from before has a gap.
+/// The records in its memory from before have a gap.
 // R: S6
 #[tokio::test]
 async fn an_owner_that_comes_back_reads_what_others_have_written_since() {
@@ -359,8 +359,7 @@ async fn waiting(db: &mut sqlx::PgConnection) -> i64 {
 // R: S4
 #[tokio::test]
 async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() {
-    use throughline_store::Catalog;
-    use throughline_store::catalog::{CatalogLimits, PageRequest};
+    use throughline_store::{Catalog, CatalogLimits, PageRequest};
 
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
@@ -392,8 +391,7 @@ async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() 
 // R: R2 `search_wait_ms_max`, `searches_waiting_max`
 #[tokio::test]
 async fn a_search_that_takes_too_long_ends_and_so_many_wait() {
-    use throughline_store::catalog::{CatalogLimits, PageRequest};
-    use throughline_store::{Catalog, StoreError};
+    use throughline_store::{Catalog, CatalogLimits, PageRequest, StoreError};
 
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();

@@ -8,8 +8,9 @@
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use throughline_store::sqlite::StoreHealth;
-use throughline_store::{Durability, Log, LogBatch, LogError, LogRecord, SqliteSettings, SqliteStore};
+use throughline_store::{
+    Durability, Log, LogBatch, LogError, LogRecord, SqliteSettings, SqliteStore, StoreHealth,
+};
 
 const DISK: &str = "THROUGHLINE_TEST_SMALL_DISK";
 /// From room to little room to none. A checkpoint is due at 4 MiB; while there is no room for one, that much again can gather

@@ -1,12 +1,12 @@
-//! What goes wrong around a store: another server, another program, a damaged file, a full disk. R: R3
+//! Faults around a store: another server, another program, a damaged file, a full disk. R: R3
 
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used)]
 use std::path::Path;
 use std::time::{Duration, Instant};
-use throughline_store::sqlite::{LastShutdown, SqliteOpenError, StoreHealth};
 use throughline_store::{
-    Durability, Log, LogBatch, LogError, LogRecord, OwnerEpoch, SqliteSettings, SqliteStore, StoreError,
+    Durability, LastShutdown, Log, LogBatch, LogError, LogRecord, OwnerEpoch, SqliteOpenError,
+    SqliteSettings, SqliteStore, StoreError, StoreHealth,
 };
 
 const TURN: &str = "turn_1";

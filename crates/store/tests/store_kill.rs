@@ -9,9 +9,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use throughline_store::sqlite::LastShutdown;
 use throughline_store::{
-    Durability, Log, LogBatch, LogRecord, ProviderStateRecord, SqliteSettings, SqliteStore,
+    Durability, LastShutdown, Log, LogBatch, LogRecord, ProviderStateRecord, SqliteSettings, SqliteStore,
 };
 
 const FILE: &str = "THROUGHLINE_TEST_STORE_TO_KILL";
@@ -60,8 +59,8 @@ async fn write_for_ever(file: &Path) {
     futures_util::future::join_all(writers).await;
 }
 
-/// Kills a writer after so many acknowledgements; the last number of each turn that it was heard to acknowledge.
-fn kill_after(file: &Path, acknowledgements: u64) -> HashMap<usize, u64> {
+/// Kills a writer after so many acknowledgments; the last number of each turn that it was heard to acknowledge.
+fn kill_after(file: &Path, acknowledgments: u64) -> HashMap<usize, u64> {
     let mut writer = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "what_was_acknowledged_survives_kill_9", "--nocapture"])
         .env(FILE, file)
@@ -79,13 +78,13 @@ fn kill_after(file: &Path, acknowledgements: u64) -> HashMap<usize, u64> {
             let seq: u64 = seq;
             heard.entry(turn).and_modify(|last: &mut u64| *last = seq.max(*last)).or_insert(seq);
             count += 1;
-            if count == acknowledgements {
+            if count == acknowledgments {
                 writer.kill().unwrap();
             }
         }
     }
     writer.wait().unwrap();
-    assert!(count >= acknowledgements, "the writer ended by itself after {count}");
+    assert!(count >= acknowledgments, "the writer ended by itself after {count}");
     heard
 }
 

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What many runs came to.
+/// Sums over many runs.
 #[derive(Default)]
 struct All {
     totals: SimSummary,

@@ -8,7 +8,7 @@ pub(crate) fn letters(seed: &str, length: usize) -> String {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let next = |_| {
-        // splitmix64: neighbouring seeds give unrelated letters.
+        // splitmix64: neighboring seeds give unrelated letters.
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Fakes to test against: a scriptable LLM upstream over real HTTP in five dialects, the demo model on top of it, fake
+//! Fakes to test against: a scriptable LLM upstream over real HTTP in eight dialects, the demo model on top of it, fake
 //! tools and a fake clock.
 //!
 //! ```
@@ -24,9 +24,11 @@ pub mod demo;
 pub mod dialect;
 mod exchange_log;
 mod fake_ids;
+mod fake_voice;
 mod http;
 pub mod mock;
 pub mod model;
+mod quirk;
 pub mod response;
 pub mod rules;
 pub mod script;
@@ -37,12 +39,15 @@ mod strict_json;
 mod text_mode;
 pub mod tools;
 mod vendor_refusal;
+mod voice;
 
 pub use clock::FakeClock;
 pub use dialect::FakeDialect;
 pub use exchange_log::{EXCHANGES_RETAINED_MAX, ExchangeEnd, HttpExchange, RequestViolation};
+pub use fake_voice::{FakeVoice, FakeVoiceHandle, HeardRequest, SpokenRequest};
 pub use http::ReceivedRequest;
 pub use model::{FakeModel, ScriptQueue};
+pub use quirk::PlantedQuirk;
 pub use rules::{RuleCondition, ScenarioRule, ScenarioRules};
 pub use script::{
     BodyBreak, CallMove, CallProtocol, CallStyle, ErrorMove, HttpAnswer, ModelScript, ReplyPace,

@@ -1,5 +1,6 @@
 //! The model behind a fake upstream.
 
+use crate::quirk::PlantedQuirk;
 use crate::script::ModelScript;
 use crate::seen::SeenRequest;
 use std::collections::VecDeque;
@@ -32,6 +33,11 @@ pub trait FakeModel: Send + Sync + 'static {
     /// The key that requests must show; `None` = any, or none.
     fn key(&self) -> Option<&str> {
         None
+    }
+
+    /// Quirks of its upstream.
+    fn quirks(&self) -> &[PlantedQuirk] {
+        &[]
     }
 }
 

@@ -4,11 +4,13 @@
 use crate::deltas::split_deltas;
 use crate::dialect::{self, ReplyEncoder, WholeReply, status_message};
 use crate::fake_ids::garbage;
+use crate::quirk::{self, PlantedQuirk};
 use crate::script::{
     BodyBreak, BodyCut, CallMove, ErrorMove, HttpAnswer, ModelScript, ReplyPace, ScriptFinish, ScriptMove,
     SpeechMove, TokenCounts,
 };
 use crate::seen::{ReplyDelivery, SeenRequest};
+use crate::voice;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -78,6 +80,24 @@ impl ScriptedResponse {
             steps: vec![ResponseStep::Bytes(body)],
         }
     }
+}
+
+/// Writes the answer to a request at an upstream with these quirks. A request that a quirk refuses never reaches the
+/// model.
+pub(crate) fn render_with_quirks(
+    quirks: &[PlantedQuirk],
+    seen: &SeenRequest,
+    reply: impl FnOnce() -> ModelScript,
+) -> ScriptedResponse {
+    if let Some(refusal) = quirk::refusal(quirks, seen) {
+        return refusal;
+    }
+    let script = quirk::with_quirks(quirks, seen, reply());
+    if quirks.contains(&PlantedQuirk::WholeBodyForStream) {
+        let whole = SeenRequest { delivery: ReplyDelivery::Whole, ..seen.clone() };
+        return render_response(&script, &whole);
+    }
+    quirk::rewrite(quirks, seen, render_response(&script, seen))
 }
 
 /// Writes a script as the answer to a request.
@@ -190,6 +210,13 @@ impl ReplyBuilder {
                 let before = self.tokens;
                 self.write_deltas(speech, |encoder, piece, out| encoder.think(piece, out));
                 self.thinking_tokens += self.tokens - before;
+            }
+            ScriptMove::Speak(speech) => {
+                let rate = speech.tokens_per_second.or(self.pace.tokens_per_second);
+                for word in voice::speak(&speech.text) {
+                    self.write(|encoder, out| encoder.speak(&word, out));
+                    self.pause(rate);
+                }
             }
             ScriptMove::Call(call) => self.calls(std::slice::from_ref(call), CallClosing::Closed),
             ScriptMove::HalfCall(call) => self.calls(std::slice::from_ref(call), CallClosing::Open),
@@ -304,7 +331,7 @@ impl ReplyBuilder {
 /// A reply without streaming. Faults strike in the middle of the body, an error move becomes a 500.
 fn whole_response(script: &ModelScript, seen: &SeenRequest) -> ScriptedResponse {
     let mut reply = WholeReply::default();
-    let (mut finish, mut tokens, mut pauses, mut fault) = (None, 0, Vec::new(), None);
+    let (mut finish, mut tokens, mut fault) = (None, 0, None);
     for next in &script.moves {
         match next {
             ScriptMove::Say(speech) => {
@@ -315,12 +342,14 @@ fn whole_response(script: &ModelScript, seen: &SeenRequest) -> ScriptedResponse 
                 reply.thinking.push_str(&speech.text);
                 tokens += split_deltas(&speech.text, None).len() as u64;
             }
+            ScriptMove::Speak(speech) => {
+                reply.spoken.push_str(&speech.text);
+                tokens += split_deltas(&speech.text, None).len() as u64;
+            }
             ScriptMove::Call(call) => reply.calls.push(call.clone()),
             ScriptMove::Parallel(calls) => reply.calls.extend_from_slice(calls),
             ScriptMove::Usage(usage) => reply.usage = *usage,
             ScriptMove::Finish(reason) => finish = Some(reason.clone()),
-            ScriptMove::Pause(ms) => pauses.push(ResponseStep::Pause(Duration::from_millis(*ms))),
-            ScriptMove::WaitFor(file) => pauses.push(ResponseStep::WaitFor(file.clone())),
             ScriptMove::Error(error) => {
                 let body = dialect::error_body(seen.dialect, seen.delivery, 500, error);
                 return ScriptedResponse::json(500, &body);
@@ -328,8 +357,13 @@ fn whole_response(script: &ModelScript, seen: &SeenRequest) -> ScriptedResponse 
             ScriptMove::Cut | ScriptMove::End => fault = fault.or(Some(BodyBreak::Cut)),
             ScriptMove::Stall => fault = fault.or(Some(BodyBreak::Stall)),
             ScriptMove::Reset => fault = fault.or(Some(BodyBreak::Reset)),
-            // Things that only a stream has.
-            ScriptMove::HalfCall(_) | ScriptMove::Raw(_) | ScriptMove::Garbage(_) | ScriptMove::Ping => {}
+            // Waits come from the stream; the others are things that only a stream has.
+            ScriptMove::Pause(_)
+            | ScriptMove::WaitFor(_)
+            | ScriptMove::HalfCall(_)
+            | ScriptMove::Raw(_)
+            | ScriptMove::Garbage(_)
+            | ScriptMove::Ping => {}
         }
     }
     reply.usage.input = reply.usage.input.or(Some(estimated_tokens(seen)));
@@ -339,7 +373,9 @@ fn whole_response(script: &ModelScript, seen: &SeenRequest) -> ScriptedResponse 
     let body = dialect::whole_reply(seen, &reply, &finish).to_string().into_bytes();
     let half = body.len() as u64 / 2;
     let mut response = ScriptedResponse::fixed(200, "application/json", body);
-    response.steps.splice(0..0, pauses);
+    // A model writes a whole reply no faster than a stream.
+    let is_wait = |step: &ResponseStep| matches!(step, ResponseStep::Pause(_) | ResponseStep::WaitFor(_));
+    response.steps.splice(0..0, streamed_response(script, seen).steps.into_iter().filter(is_wait));
     if let Some(how) = fault {
         response.steps = break_at(response.steps, BodyCut { byte: half, how });
     }

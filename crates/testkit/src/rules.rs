@@ -26,8 +26,9 @@
 //! ```
 
 use crate::model::FakeModel;
+use crate::quirk::PlantedQuirk;
 use crate::script::{CallStyle, ErrorMove, HttpAnswer, ModelScript};
-use crate::seen::{SeenMessage, SeenRequest};
+use crate::seen::{SeenChoice, SeenMessage, SeenRequest};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -45,6 +46,9 @@ pub struct ScenarioRules {
     /// Form of the calls in all replies; a reply's own setting takes precedence.
     #[serde(default)]
     pub calls: CallStyle,
+    /// Quirks of the upstream.
+    #[serde(default)]
+    pub quirks: Vec<PlantedQuirk>,
     /// The rules.
     #[serde(default)]
     pub rules: Vec<ScenarioRule>,
@@ -116,6 +120,10 @@ pub struct RuleCondition {
     pub model: Option<String>,
     /// Tools may be called (or: may not).
     pub may_call: Option<bool>,
+    /// A tool must be called (or: need not).
+    pub must_call: Option<bool>,
+    /// The request has a picture (or: has none).
+    pub has_image: Option<bool>,
 }
 
 impl RuleCondition {
@@ -134,7 +142,13 @@ impl RuleCondition {
             && self.result_contains.as_ref().is_none_or(|part| newest.iter().any(|r| has(&r.text, part)))
             && self.model.as_ref().is_none_or(|pattern| wildcard_match(pattern, &seen.model))
             && self.may_call.is_none_or(|wanted| wanted == seen.may_call())
+            && self.must_call.is_none_or(|wanted| wanted == must_call(seen))
+            && self.has_image.is_none_or(|wanted| wanted == seen.has_image())
     }
+}
+
+fn must_call(seen: &SeenRequest) -> bool {
+    matches!(seen.tool_choice, SeenChoice::Required | SeenChoice::Named(_))
 }
 
 /// `*` stands for any text.
@@ -166,6 +180,13 @@ impl ScenarioRules {
     pub fn trouble() -> Self {
         // The file is part of the program; a test reads it.
         Self::parse(include_str!("../scenarios/trouble.toml")).unwrap_or_default()
+    }
+
+    /// A model that does everything `throughline probe` asks for: calls, forced and in parallel, JSON of a schema, a
+    /// look at a picture, as in `scenarios/capable.toml` of this crate. Quirks are planted in it by [`Self::quirks`].
+    pub fn capable() -> Self {
+        // The file is part of the program; a test reads it.
+        Self::parse(include_str!("../scenarios/capable.toml")).unwrap_or_default()
     }
 
     /// Reads TOML, or JSON if it begins with `{`.
@@ -223,6 +244,10 @@ impl FakeModel for ScenarioRules {
 
     fn key(&self) -> Option<&str> {
         self.key.as_deref()
+    }
+
+    fn quirks(&self) -> &[PlantedQuirk] {
+        &self.quirks
     }
 }
 

@@ -90,9 +90,11 @@ pub enum ScriptMove {
     Say(SpeechMove),
     /// Reasoning, signed where the dialect signs it.
     Think(SpeechMove),
+    /// Sound with its transcript, a word at a time; text where the dialect has no sound. It hums and says no words.
+    Speak(SpeechMove),
     /// One tool call, complete before the next move.
     Call(CallMove),
-    /// A call that is opened, gets these arguments and is never closed: usually half of them, before a break (W5).
+    /// A call that is opened, gets these arguments and is never closed: usually half of them, before a break.
     /// Nothing where the dialect sends calls whole.
     HalfCall(CallMove),
     /// Several calls whose fragments come in turns (quirk T14); one after the other where the dialect has no fragments.
@@ -224,6 +226,7 @@ pub struct TokenCounts {
 /// Why the model stops, in neutral words; each dialect has its own spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ScriptFinish {
     /// A normal end.
     Stop,
@@ -292,6 +295,7 @@ pub struct BodyCut {
 /// Ways a body breaks off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum BodyBreak {
     /// The connection is closed in mid-body.
     #[default]
@@ -339,6 +343,11 @@ impl ModelScript {
     /// Reasoning.
     pub fn think(self, text: impl Into<String>) -> Self {
         self.then(ScriptMove::Think(text.into().into()))
+    }
+
+    /// Sound with its transcript.
+    pub fn speak(self, text: impl Into<String>) -> Self {
+        self.then(ScriptMove::Speak(text.into().into()))
     }
 
     /// A call with a JSON value (or raw text, as a JSON string) for arguments.

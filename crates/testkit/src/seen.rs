@@ -205,6 +205,13 @@ impl SeenRequest {
         !self.tools.is_empty() && self.tool_choice != SeenChoice::None
     }
 
+    /// True if any message of the user has a picture.
+    pub fn has_image(&self) -> bool {
+        let with_image =
+            |message: &SeenMessage| matches!(message, SeenMessage::User { images, .. } if !images.is_empty());
+        self.messages.iter().any(with_image)
+    }
+
     /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())

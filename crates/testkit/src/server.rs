@@ -6,7 +6,8 @@ use crate::dialect::{self, CREATED, FakeDialect, ModelRoute};
 use crate::exchange_log::{EXCHANGES_RETAINED_MAX, ExchangeLog};
 use crate::http::{self, FakeConnection, ReadError, ReceivedRequest};
 use crate::model::FakeModel;
-use crate::response::{BodyFraming, ResponseStep, ScriptedResponse, render_response};
+use crate::quirk::PlantedQuirk;
+use crate::response::{BodyFraming, ResponseStep, ScriptedResponse, render_with_quirks};
 use crate::script::BodyBreak;
 use crate::seen::{ReplyDelivery, SeenRequest};
 use crate::strict_json::RequestRefusal;
@@ -59,7 +60,7 @@ pub enum ReasoningEchoRule {
     Required,
 }
 
-/// A scriptable upstream. It listens on an address and speaks all five dialects there at once.
+/// A scriptable upstream. It listens on an address and speaks all eight dialects there at once.
 #[derive(Debug)]
 pub struct FakeUpstream {
     address: SocketAddr,
@@ -100,9 +101,10 @@ impl FakeUpstream {
     pub async fn serve(self, model: impl FakeModel) -> io::Result<FakeUpstreamHandle> {
         let listener = TcpListener::bind(self.address).await?;
         let address = listener.local_addr()?;
+        let habits = PlantedQuirk::habits(model.quirks(), self.habits);
         let shared = Arc::new(UpstreamState {
             model: Box::new(model),
-            habits: self.habits,
+            habits,
             exchanges: Mutex::new(ExchangeLog::new(self.exchanges_max)),
             changes: watch::Sender::new(0),
             stop: CancellationToken::new(),
@@ -132,7 +134,7 @@ impl FakeUpstreamHandle {
     }
 
     /// The base URL for a dialect: the provider's endpoint path is appended to it (`/chat/completions`, `/responses`,
-    /// `/messages`, `/models/<model>:streamGenerateContent`, `/api/chat`).
+    /// `/messages`, `/models/<model>:streamGenerateContent`, `/api/chat`, `/v2/chat`, `/model/<model>/converse-stream`).
     pub fn base_url(&self, dialect: FakeDialect) -> String {
         format!("{}{}", self.origin(), dialect.base_path())
     }
@@ -223,7 +225,7 @@ struct UpstreamState {
 
 impl std::fmt::Debug for UpstreamState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("habits", &self.habits).finish_non_exhaustive()
+        f.debug_struct("UpstreamState").field("habits", &self.habits).finish_non_exhaustive()
     }
 }
 
@@ -271,7 +273,7 @@ impl UpstreamState {
                     exchange.seen = Some(seen.clone());
                     exchange.violation = (!broken.is_empty()).then(|| broken.join("; "));
                 });
-                render_response(&self.model.reply(&seen), &seen)
+                self.reply(&seen)
             }
             Err(refusal) => {
                 self.update(number, |exchange| {
@@ -282,6 +284,12 @@ impl UpstreamState {
                 ScriptedResponse::json(refusal.status, &dialect::refusal_body(dialect, delivery, &refusal))
             }
         }
+    }
+
+    /// The model's reply, with the quirks of this upstream.
+    fn reply(&self, seen: &SeenRequest) -> ScriptedResponse {
+        let quirks = self.model.quirks();
+        render_with_quirks(quirks, seen, || self.model.reply(seen))
     }
 
     /// Everything that is not a model call: lists of models, and what this is.

@@ -1,4 +1,4 @@
-//! Recorded bodies in which servers refuse tools, so that recognising them can be tested.
+//! Recorded bodies in which servers refuse tools, so that recognizing them can be tested.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 /// A server with its own words for "no tools".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum UpstreamVendor {
     /// Ollama with its OpenAI-compatible API.
     Ollama,

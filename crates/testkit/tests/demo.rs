@@ -31,7 +31,7 @@ fn all_tools() -> Vec<Offer> {
     ]
 }
 
-/// What the tools of the real demo answer, more or less, in the words that Throughline uses for the rest.
+/// Answers of the real demo's tools, more or less, in the words that Throughline uses for the rest.
 async fn run(call: &Call) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
@@ -268,7 +268,7 @@ async fn it_says_so_when_a_tool_is_not_offered() {
 /// The same answer over every wire, and the next message in the same conversation too.
 #[tokio::test]
 async fn every_dialect_carries_the_same_conversation() {
-    for dialect in FakeDialect::ALL {
+    for dialect in client::talk::SPOKEN {
         let upstream = demo().await;
         let mut talk = Talk::new(&upstream, dialect, &all_tools());
         let steps = talk.ask("Weather in Beijing, Paris", 5, run).await;
@@ -297,7 +297,7 @@ async fn pictures_are_measured_not_seen() {
     const PIXEL: &str =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let upstream = demo().await;
-    for dialect in FakeDialect::ALL {
+    for dialect in client::talk::SPOKEN {
         let mut body = asking(dialect, "");
         let data = format!("data:image/png;base64,{PIXEL}");
         let (pointer, content) = match dialect {
@@ -318,6 +318,7 @@ async fn pictures_are_measured_not_seen() {
             FakeDialect::Ollama => {
                 ("/messages/0", json!({"role": "user", "content": "what is it", "images": [PIXEL]}))
             }
+            other => panic!("{other} is not spoken here"),
         };
         *body.pointer_mut(pointer).expect("there") = content;
         let reply = post(&upstream, &path(dialect, "demo"), &body).await;

@@ -623,7 +623,7 @@ async fn ollama_refusals() {
     .await;
 }
 
-/// What a legal request says arrives in the same neutral form from every dialect.
+/// The content of a legal request arrives in the same neutral form from every dialect.
 #[tokio::test]
 async fn requests_are_understood_alike() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});

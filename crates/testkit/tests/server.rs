@@ -119,6 +119,9 @@ async fn http_answers_carry_status_headers_and_the_dialects_own_error() {
         (FakeDialect::Anthropic, "/error/type"),
         (FakeDialect::Gemini, "/error/status"),
         (FakeDialect::Ollama, "/error"),
+        (FakeDialect::Cohere, "/message"),
+        (FakeDialect::BedrockConverse, "/message"),
+        (FakeDialect::BedrockAnthropic, "/message"),
     ] {
         let upstream = playing(ModelScript::rate_limited(7)).await;
         let reply = post(&upstream, &path(dialect, "mock"), &hello(dialect)).await;
@@ -153,7 +156,7 @@ async fn tools_are_refused_in_the_words_of_each_server_and_only_if_there_are_any
 
 #[tokio::test]
 async fn errors_and_garbage_come_inside_a_200_stream() {
-    for dialect in FakeDialect::ALL {
+    for dialect in client::talk::SPOKEN {
         let error = throughline_testkit::ErrorMove::new("Token limit reached");
         let upstream = playing(ModelScript::new().say("Let me").then(ScriptMove::Error(error))).await;
         let reply = post(&upstream, &path(dialect, "mock"), &hello(dialect)).await;
@@ -222,7 +225,7 @@ async fn a_model_is_any_function_of_what_was_seen() {
         FakeUpstream::start(|seen: &SeenRequest| ModelScript::new().say(seen.user_text().to_uppercase()))
             .await
             .expect("starts");
-    for dialect in FakeDialect::ALL {
+    for dialect in client::talk::SPOKEN {
         let reply = post(&upstream, &path(dialect, "mock"), &asking(dialect, "echo")).await;
         assert!(reply.text().contains("ECHO"), "{dialect}");
         assert_eq!(upstream.requests().last().map(|seen| (seen.dialect, seen.step())), Some((dialect, 1)));
@@ -279,7 +282,7 @@ fn a_wrong_scenario_is_refused_with_the_place_and_the_valid_names() {
 #[tokio::test]
 async fn the_trouble_scenarios_do_what_they_say() {
     assert!(ScenarioRules::trouble().rules.len() > 20);
-    for dialect in FakeDialect::ALL {
+    for dialect in client::talk::SPOKEN {
         let upstream = FakeUpstream::start(ScenarioRules::trouble()).await.expect("starts");
         let ask = async |word: &str| post(&upstream, &path(dialect, "trouble"), &asking(dialect, word)).await;
         for (word, over, part) in [

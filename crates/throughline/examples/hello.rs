@@ -2,8 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use throughline::tools::{Effect, tool};
-use throughline::{EventKind, Throughline, Upstream};
+use throughline::prelude::*;
 
 #[derive(Deserialize, JsonSchema)]
 struct City {
@@ -20,10 +19,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let app = Throughline::builder().upstream(upstream).model("gpt-5-mini").tool(weather).build()?;
     let mut turn = app.ask("What's the weather in Paris?").await?;
     while let Some(event) = turn.next().await {
-        if let EventKind::ContentDelta { text } = event.kind {
+        if let EventKind::ContentDelta { text, .. } = event.kind {
             print!("{text}");
         }
     }
-    println!("\n[{:?}]", turn.message().status);
+    turn.finish().await.into_result().map_err(|fault| fault.to_string())?;
     Ok(())
 }

@@ -5,8 +5,8 @@ use crate::approval::store::ApprovalStoreError;
 use crate::clients::REQUEST_TOOLS_MAX;
 use crate::config::ConfigError;
 use crate::upstream::UpstreamConfigError;
-use throughline_engine::TurnId;
-use throughline_store::LogError;
+use throughline_engine::{ConversationId, TurnId};
+use throughline_store::{LogError, StoreError};
 use throughline_tools::RegistryError;
 
 /// Reasons why an application cannot be built or a turn not started.
@@ -31,6 +31,20 @@ pub enum Error {
     /// The log refused the turn.
     #[error("the turn cannot be logged, so it is not begun: {0}")]
     Log(#[from] LogError),
+    /// The store of a conversation cannot be read or written.
+    #[error("the conversation cannot be stored: {0}")]
+    Store(#[from] StoreError),
+    /// The application logs elsewhere than into the store that is to hold the conversation.
+    #[error(
+        "the application logs elsewhere than into this store; build it with `.log(store.clone())`, with the same `Arc`"
+    )]
+    OtherStore,
+    /// The store has no such conversation of this user.
+    #[error("there is no conversation `{id}` of this user")]
+    NoConversation {
+        /// Its id.
+        id: ConversationId,
+    },
     /// No model was chosen.
     #[error("no model is chosen; call `.model(\"…\")`")]
     NoModel,
@@ -59,6 +73,14 @@ pub enum Error {
         upstream: String,
         /// Variable that should hold the key.
         variable: String,
+    },
+    /// A turn was to begin with a call of a tool that its agent does not offer.
+    #[error("agent `{agent}` does not offer the tool `{tool}`, with which the turn was to begin")]
+    FirstCallNotOffered {
+        /// The agent.
+        agent: String,
+        /// The tool.
+        tool: String,
     },
     /// The conversation's last turn is still running, and its contribution to the history is unknown.
     #[error(

@@ -7,9 +7,10 @@
 //! - [`Throughline`]: the application, with a worked example.
 //! - [`TurnHandle`]: the events of a turn ([`Event`]), and the message that they add up to.
 //! - [`Conversation`]: turns that share a history.
-//! - [`Upstream`]: a model endpoint; [`providers`] has seventeen of them by name.
+//! - [`Upstream`]: a model endpoint; [`providers`] has many of them by name.
 //! - [`config`]: `throughline.toml`, the environment and flags.
 //! - [`tools`]: Rust functions as tools.
+//! - [`voice`]: engines that speak and hear.
 //! - [`prelude`]: the names that most programs need.
 //!
 //! Tools with side effects ask for approval first; see [`ApprovalMode`]. A turn that fails reports it in its events
@@ -18,6 +19,8 @@
 pub mod config;
 pub mod inspect;
 pub mod prelude;
+pub mod recording;
+pub mod voice;
 
 mod agent;
 mod app;
@@ -26,6 +29,7 @@ mod clients;
 mod clock;
 mod driver;
 mod error;
+mod language;
 mod media;
 mod observe;
 mod suggest;
@@ -50,33 +54,37 @@ pub use clients::{
 };
 pub use config::AppSettings;
 pub use error::Error;
-pub use inspect::redecode::{
-    DecodeDifference, RecordedBytes, RecordedExtent, RedecodeOutcome, RedecodedReply, redecode,
-};
 pub use inspect::views;
+pub use language::UserLanguage;
 pub use media::{MediaError, MediaOwner, MediaStore};
 pub use observe::{KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
+pub use recording::redecode::{DecodeDifference, RecordedBytes, RedecodeOutcome, RedecodedReply, redecode};
 pub use turn::{
-    CancelCallResult, ClientAnswerResult, CommandAck, Conversation, HistorySource, PersonaMode, PreparedTurn,
-    RetractResult, STORED_TURN_VERSION, SendResult, StoredTurn, ToolAnswerResult, TurnControl, TurnHandle,
-    TurnHooks, TurnRequest, TurnResult, UserInput,
+    AnswerError, AnswerSchema, CancelCallResult, ClientAnswerResult, CommandAck, Conversation, FirstCall,
+    HistorySource, PersonaMode, PreparedTurn, ResumedTurns, RetractResult, STORED_TURN_VERSION, SendResult,
+    StoredTurn, ToolAnswerResult, TurnControl, TurnHandle, TurnHooks, TurnRequest, TurnResult, UserInput,
 };
 pub use upstream::{
-    DecodeProfile, KeyOrigin, PassthroughResponse, ProbeError, ProbeFailure, Secret, Upstream,
-    UpstreamConfigError, UpstreamProxy, UpstreamTimeouts,
+    AuthorizeError, DecodeProfile, FeatureVerdict, InProcessModel, KeyOrigin, MEASURE_REQUESTS,
+    MEASURE_REQUESTS_MAX, MEASURE_TOKENS_MAX, MeasureOptions, MeasureProgress, MeasuredFeature,
+    MeasuredSetting, ModelStream, OutgoingRequest, PassthroughResponse, ProbeError, ProbeFailure,
+    ReplySender, Secret, StreamingSetting, Upstream, UpstreamConfigError, UpstreamMeasurement, UpstreamProxy,
+    UpstreamTimeouts,
 };
 pub use upstream::{models, providers};
+pub use voice::{Ears, Voice, VoiceError};
 
 pub use throughline_engine as engine;
 pub use throughline_engine::fold::{AssistantMessage, MessageBlock};
 pub use throughline_engine::{
     ApprovalDecision, ApprovalId, ApprovalScope, ArgumentConstraints, ArgumentTest, CallStatus, ClientAnswer,
-    ConversationId, Event, EventKind, EventSeq, ExecutionMode, MessageId, MessageTiming, Policy, PolicyRule,
-    QueuedMessage, RememberRequest, RememberedDecision, RetryPolicy, StartRule, StepProviderState,
-    ToolAnswer, TurnId, TurnLimits, TurnStatus, UpstreamChoice, UpstreamFailure, UserMessageId,
+    ConversationId, Event, EventKind, EventSeq, ExecutionMode, MessageId, MessageTiming, PermissionPreset,
+    Policy, PolicyRule, QueuedMessage, RememberRequest, RememberedDecision, RetryPolicy, RuleAction,
+    StartRule, StepProviderState, TextRule, TextRuleRole, TextRuleSettings, TextRuleTarget, ToolAnswer,
+    TurnFault, TurnId, TurnLimits, TurnStatus, UpstreamChoice, UpstreamFailure, UserMessageId,
 };
 pub use throughline_store as store;
-pub use throughline_store::Log;
+pub use throughline_store::{Log, RawExtent};
 pub use throughline_tools as tools;
 pub use throughline_tools::mcp::PinStore;
 pub use throughline_tools::process::SpawnContext;
@@ -92,3 +100,9 @@ pub use throughline_wire::{
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
+
+/// The same of the page on upstreams.
+// R: D2
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/upstreams.md")]
+mod upstreams_page {}

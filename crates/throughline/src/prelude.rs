@@ -10,10 +10,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use crate::tools::{Effect, NoArguments, Tool, ToolContext, ToolError, tool};
+pub use crate::tools::{Effect, NoArguments, Tool, ToolContext, ToolError, tool, try_tool};
 pub use crate::wire::Dialect;
 pub use crate::{
-    Agent, ApprovalDecision, ApprovalMode, ApprovalRequest, ApprovalResponse, AssistantMessage, CallStatus,
-    Conversation, Event, EventKind, MessageBlock, Throughline, ToolMode, TurnHandle, TurnRequest, TurnStatus,
-    Upstream, UserInput,
+    Agent, AnswerError, ApprovalDecision, ApprovalMode, ApprovalRequest, ApprovalResponse, AssistantMessage,
+    CallStatus, Conversation, Event, EventKind, MessageBlock, Throughline, ToolMode, TurnHandle, TurnRequest,
+    TurnStatus, Upstream, UserInput,
 };

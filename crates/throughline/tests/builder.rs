@@ -1,4 +1,4 @@
-//! What keeps an application from being built, or a turn from beginning: always an error that says what to do.
+//! Reasons that an application is not built or a turn does not begin: always an error that says what to do.
 
 #![allow(clippy::unwrap_used)]
 

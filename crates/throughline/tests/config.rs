@@ -188,8 +188,8 @@ fn errors_show_the_place_and_what_is_valid() {
     check_error(
         "[agents.a]\nmodel = \"openai/gpt-5\"\n  promt = \"x\"\n",
         "unknown field `promt`\n --> throughline.toml:3:3\n  |\n3 |   promt = \"x\"\n  |   ^^^^^\n  = did you mean \
-         `prompt`? valid here: `model`, `fallback`, `mode`, `prompt`, `temperature`, `max_output_tokens`, `extra`, \
-         `tool_call`, `policy`, `guard`, `steering`, `on_interrupted`, `limits`",
+         `prompt`? valid here: `model`, `fallback`, `mode`, `prompt`, `temperature`, `max_output_tokens`, `hosted`, `extra`, \
+         `tool_call`, `policy`, `permissions`, `text_rules`, `guard`, `steering`, `on_interrupted`, `limits`",
     );
     check_error(
         "[agents.a]\nmodel = \"opnai/gpt-5\"\n\n[upstreams.mine]\nknown = \"ollama\"\n",
@@ -200,8 +200,9 @@ fn errors_show_the_place_and_what_is_valid() {
     );
     check_error(
         "[upstreams.\"模型\"]\ndialect = \"openai\"\nbase_url = \"http://h\"",
-        "`openai` is not a dialect that can be sent\n --> throughline.toml:2:11\n  |\n2 | dialect = \"openai\"\n  |           \
-         ^^^^^^^^\n  = valid here: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`",
+        "`openai` is not a dialect\n --> throughline.toml:2:11\n  |\n2 | dialect = \"openai\"\n  |           \
+         ^^^^^^^^\n  = did you mean `openai-chat`? valid here: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`, `cohere`, \
+         `bedrock-converse`, `bedrock-anthropic`",
     );
     check_error(
         "[agents.\"中文\"]\nmodel = \"gpt-5\"",
@@ -340,7 +341,7 @@ fn mistakes_in_the_environment_and_in_flags_name_their_place() {
             &[("THROUGHLINE_STREAMING", "no")],
             ConfigFlags::default(),
             "environment variable THROUGHLINE_STREAMING",
-            "`on` or `off`",
+            "`on`, `off` or `auto`",
         ),
         (
             &[("THROUGHLINE_MODE_OLLAMA", "txt")],
@@ -368,7 +369,7 @@ fn mistakes_in_the_environment_and_in_flags_name_their_place() {
         ),
         (&[], flags(|flags| flags.mode = Some("natve".into())), "--mode", "did you mean `native`?"),
         (&[], flags(|flags| flags.model = Some("grok/x".into())), "--model", "did you mean `groq`?"),
-        (&[], flags(|flags| flags.streaming = Some("yes".into())), "--streaming", "`on` or `off`"),
+        (&[], flags(|flags| flags.streaming = Some("yes".into())), "--streaming", "`on`, `off` or `auto`"),
     ];
     for (env, flags, place, message) in cases {
         let error = settings("[agents.default]\nmodel = \"ollama/x\"", env, &flags).unwrap_err().to_string();
@@ -421,4 +422,63 @@ fn mcp_servers_are_sources_and_mistakes_are_shown_in_their_place() {
     let error =
         settings("[mcp.\"a b\"]\ncommand = [\"x\"]", &[], &ConfigFlags::default()).unwrap_err().to_string();
     assert!(error.contains("`a b` cannot be the name") && error.contains("throughline.toml:1:"), "{error}");
+}
+
+// R: R4, O5
+#[test]
+fn a_proxy_is_trusted_from_its_addresses_alone_and_mistakes_in_that_are_shown() {
+    let with = |more: &str| {
+        let text = format!("[server.trusted_proxy]\nheader = \"X-Forwarded-User\"\n{more}");
+        settings(&text, &[], &ConfigFlags::default())
+    };
+    let proxy = with("from = [\"127.0.0.1\", \"fd00::/64\"]").unwrap().server.trusted_proxy.unwrap();
+    assert_eq!((proxy.header.as_str(), proxy.create, proxy.from.len()), ("x-forwarded-user", false, 2));
+    assert!(proxy.from[0].contains("127.0.0.1".parse().unwrap()));
+    for (more, expected) in [
+        ("", "missing field `from`"),
+        ("from = []", "whoever sends the header would be believed"),
+        ("from = [\"0.0.0.0/0\"]", "`0.0.0.0/0` is not an address or a range of addresses"),
+        ("from = [\"proxy.local\"]", "`proxy.local` is not an address or a range of addresses"),
+        (
+            "from = [\"::1\"]\nadmin_groups = [\"ops\"]",
+            "groups are of no use without the header that names them",
+        ),
+        ("from = [\"::1\"]\ngroups_header = \"x-forwarded-user\"", "need a header each"),
+        ("from = [\"::1\"]\ngroups_header = \"Cookie\"", "`Cookie` is not a header that can name a person"),
+    ] {
+        let error = with(more).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{more}\n{error}");
+    }
+    let text = "[server]\nauth = \"off\"\n[server.trusted_proxy]\nheader = \"X-User\"\nfrom = [\"::1\"]";
+    let error = settings(text, &[], &ConfigFlags::default()).unwrap_err().to_string();
+    assert!(error.contains("everybody is the same person"), "{error}");
+}
+
+// R: R4, O5
+#[test]
+fn a_provider_of_sign_ins_has_defaults_and_mistakes_in_it_are_shown() {
+    let with = |more: &str| {
+        let text = format!("[server.oidc]\nclient_id = \"id\"\n{more}");
+        settings(&text, &[("OIDC_SECRET", "hush-hush")], &ConfigFlags::default())
+    };
+    let issuer = "issuer = \"https://accounts.example.com\"";
+    let oidc = with(issuer).unwrap().server.oidc.unwrap();
+    assert_eq!((oidc.name.as_str(), oidc.session_hours, oidc.create), ("accounts.example.com", 12, false));
+    let secret = with(&format!("{issuer}\nclient_secret_env = \"OIDC_SECRET\"")).unwrap();
+    assert!(secret.secret_values(&Default::default()).contains(&"hush-hush".to_owned()));
+    assert!(!format!("{:?}", secret.server).contains("hush"));
+    // Commands other than `serve` do without the secret.
+    let missing = with(&format!("{issuer}\nclient_secret_env = \"NOT_THERE\"")).unwrap().server.oidc.unwrap();
+    assert_eq!(missing.missing_secret.as_deref(), Some("NOT_THERE"));
+    for (more, expected) in [
+        ("", "missing field `issuer`"),
+        ("issuer = \"accounts.example.com\"", "`accounts.example.com` is not an issuer"),
+        ("issuer = \"http://accounts.example.com\"", "is not HTTPS"),
+        ("issuer = \"https://a.example?x=1\"", "is not an issuer"),
+        (&format!("{issuer}\nsession_hours = 0"), "1 to 2160 hours"),
+        (&format!("{issuer}\nclaim = \"name\""), "unknown variant `name`"),
+    ] {
+        let error = with(more).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{more}\n{error}");
+    }
 }

@@ -68,7 +68,7 @@ async fn a_reply_that_breaks_off_anywhere_keeps_what_was_said_and_runs_nothing_b
     }
 }
 
-/// Whether a turn has noticed that its reply was cut.
+/// True if a turn has noticed that its reply was cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Noticed {
     Yes,
@@ -80,7 +80,7 @@ fn check(what: &str, events: &[Event], message: &AssistantMessage) -> Noticed {
     let first = events.iter().filter(|event| event.step == Some(1));
     let said: String = first
         .filter_map(|event| match &event.kind {
-            EventKind::ContentDelta { text } => Some(text.as_str()),
+            EventKind::ContentDelta { text, .. } => Some(text.as_str()),
             _ => None,
         })
         .collect();

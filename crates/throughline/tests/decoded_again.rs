@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use support::{DIALECTS, builder, city, read, serve};
 use throughline::{
-    Event, EventKind, KeepRaw, ModelCallFacts, RecordedBytes, RecordedExtent, RedecodeOutcome,
-    RedecodedReply, StoredTurn, TurnFacts, TurnHooks, TurnObserver, TurnRequest, redecode,
+    Event, EventKind, KeepRaw, ModelCallFacts, RawExtent, RecordedBytes, RedecodeOutcome, RedecodedReply,
+    StoredTurn, TurnFacts, TurnHooks, TurnObserver, TurnRequest, redecode,
 };
 use throughline_testkit::{ModelScript, ScriptQueue};
 
@@ -54,7 +54,7 @@ async fn recorded(
     let kept = kept.into_iter().map(|((step, attempt), bytes)| RecordedBytes {
         step,
         attempt,
-        extent: RecordedExtent::Complete,
+        extent: RawExtent::Complete,
         bytes,
     });
     let kept = kept.collect();
@@ -109,7 +109,7 @@ async fn each_planted_difference_is_found_and_nothing_else() {
             );
         };
         check("text", &|kind| {
-            if let EventKind::ContentDelta { text } = kind {
+            if let EventKind::ContentDelta { text, .. } = kind {
                 *text = text.replace('y', "Y");
             }
         });
@@ -145,7 +145,7 @@ async fn what_was_cut_is_compared_as_far_as_it_goes() {
         for tenth in 1..10 {
             let cut = |kept: &RecordedBytes| {
                 let bytes = kept.bytes[..kept.bytes.len() * tenth / 10].to_vec();
-                RecordedBytes { extent: RecordedExtent::Truncated, bytes, ..kept.clone() }
+                RecordedBytes { extent: RawExtent::Truncated, bytes, ..kept.clone() }
             };
             let kept: Vec<_> = kept.iter().map(cut).collect();
             let again = redecode(&stored, &events, &kept).unwrap();

@@ -86,7 +86,7 @@ impl Log for Mortal {
     }
 }
 
-/// How often each tool has really run, over all processes.
+/// Real runs of each tool, over all processes.
 type Runs = Arc<Mutex<BTreeMap<&'static str, u32>>>;
 
 fn tools(runs: &Runs) -> Vec<Arc<dyn Tool>> {
@@ -135,7 +135,7 @@ fn process() -> Runtime {
     runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// What was kept of a turn, after a way through JSON.
+/// The stored form of a turn, after a way through JSON.
 fn kept(stored: &StoredTurn) -> StoredTurn {
     serde_json::from_str(&serde_json::to_string(stored).unwrap()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What people and clients do while a turn runs, over real sockets: they say more, are asked by tools, run tools.
+//! People and clients act while a turn runs, over real sockets: they say more, are asked by tools, run tools.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
 //! The turn and its log: nothing is seen or done before the log has it, and a log that refuses ends the turn
-//! truthfully. (design §3a, R3)
+//! truthfully.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ use throughline::{EventKind, TurnStatus as T};
 use throughline_testkit::{ExchangeEnd, ModelScript, ScriptMove, ScriptQueue};
 use tokio::sync::watch;
 
-/// What happens to an append.
+/// Fate of an append.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Written,
@@ -161,7 +161,7 @@ async fn no_tool_runs_before_its_intent_is_in_the_log() {
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
-// R: T2, design §6
+// R: T2
 #[tokio::test]
 async fn the_first_delta_goes_at_once_and_a_slow_append_loses_nothing() {
     let words = "word ".repeat(2_000);
@@ -190,7 +190,7 @@ async fn the_first_delta_goes_at_once_and_a_slow_append_loses_nothing() {
     let deltas: Vec<&str> = events
         .iter()
         .filter_map(|event| match &event.kind {
-            EventKind::ContentDelta { text } => Some(text.as_str()),
+            EventKind::ContentDelta { text, .. } => Some(text.as_str()),
             _ => None,
         })
         .collect();

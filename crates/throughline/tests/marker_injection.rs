@@ -96,7 +96,7 @@ fn tools(payload: &str, runs: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// What the model does: it looks at three pages, and answers. It never repeats what it was told.
+/// The model's behaviour: it looks at three pages, and answers. It never repeats what it was told.
 fn scripts() -> ScriptQueue {
     let topic = || json!({"topic": "x"});
     ScriptQueue::new([
@@ -172,7 +172,7 @@ fn check_events(payload: &str, events: &[Event], message: &AssistantMessage, con
     }
 }
 
-/// What the upstream understood: the payload inside its own role, and nothing else because of it.
+/// The upstream's reading: the payload inside its own role, and nothing else because of it.
 fn check_requests(payload: &str, server: &FakeUpstreamHandle, context: &str) {
     let requests = server.requests();
     assert_eq!(requests.len(), 3, "{context}");

@@ -1,4 +1,4 @@
-//! The same behaviour of a model, written natively and as text, gives the same turn: blocks, calls, outcomes, log.
+//! The same behavior of a model, written natively and as text, gives the same turn: blocks, calls, outcomes, log.
 // R: T3, X3
 
 #[path = "support/test_rng.rs"]
@@ -182,7 +182,7 @@ async fn check(seed: u64, start: StartRule, dialect: (Dialect, testkit::FakeDial
 }
 
 #[tokio::test]
-async fn random_behaviour_gives_the_same_turn() {
+async fn random_behavior_gives_the_same_turn() {
     for seed in 0..32 {
         // Here the end of each call is on the wire, as the END marker of a block is.
         check(seed, StartRule::AfterStream, (Dialect::Anthropic, testkit::FakeDialect::Anthropic)).await;

@@ -1,4 +1,4 @@
-//! Who watches all turns is told what the log holds, how far model calls are, and, if a turn wants it, every byte of them.
+//! An observer of all turns learns what the log holds, how far model calls are, and, if a turn wants it, every byte of them.
 //! R: O1
 
 #![allow(clippy::unwrap_used)]

@@ -198,7 +198,7 @@ fn the_tools_of_a_prompt_are_those_that_the_agent_may_call_in_stable_order() {
         let names: Vec<_> = definitions.iter().map(|tool| tool.name.as_str()).collect();
         let expected: &[&str] = match named {
             TextProtocolKind::Vcp => &["files_read", "time_now"],
-            TextProtocolKind::Xml => &["files_read", "list_filter", "time_now"],
+            _ => &["files_read", "list_filter", "time_now"],
         };
         assert_eq!(names, expected, "{name}");
         // What a protocol puts around all of them stands around all of them.

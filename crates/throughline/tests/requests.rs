@@ -1,4 +1,4 @@
-//! What a request says on top of the agent: instructions, sampling, a history that already ends with what is to be answered.
+//! Settings of a request on top of the agent's: instructions, sampling, a history that already ends with what is to be answered.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,7 +28,9 @@ fn call() -> Message {
 /// A field of the dialect that we do not write by ourselves.
 fn wish(dialect: Dialect) -> (&'static str, Value) {
     match dialect {
-        Dialect::Anthropic => ("metadata", json!({"user_id": "ada"})),
+        Dialect::Anthropic | Dialect::BedrockAnthropic => ("metadata", json!({"user_id": "ada"})),
+        Dialect::Cohere => ("safety_mode", json!("OFF")),
+        Dialect::BedrockConverse => ("requestMetadata", json!({"user": "ada"})),
         Dialect::Gemini => ("cachedContent", json!("cachedContents/1")),
         Dialect::Ollama => ("keep_alive", json!("5m")),
         _ => ("user", json!("ada")),

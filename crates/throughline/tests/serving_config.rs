@@ -66,6 +66,8 @@ fn a_full_file_is_understood() {
         public_url: Some("https://chat.example.com".into()),
         drain_ms: 5,
         limits: ServerLimits { body_bytes_max: 1024, ..ServerLimits::default() },
+        trusted_proxy: None,
+        oidc: None,
     };
     assert_eq!(settings.server, server);
     let store = StoreSettings {
@@ -133,7 +135,7 @@ fn errors_show_the_place_and_what_is_valid() {
     check_error(
         "[server]\nlissen = \"127.0.0.1:1\"",
         "unknown field `lissen`\n --> etc/throughline.toml:2:1\n  |\n2 | lissen = \"127.0.0.1:1\"\n  | ^^^^^^\n  = did you mean \
-         `listen`? valid here: `listen`, `hosts`, `origins`, `auth`, `tls`, `render`, \
+         `listen`? valid here: `listen`, `hosts`, `origins`, `auth`, `tls`, `trusted_proxy`, `oidc`, `render`, \
          `listed_renders`, `public_url`, `drain_ms`, `limits`",
     );
     check_error(

@@ -11,7 +11,7 @@ use support::{DIALECTS, builder, city, read, serve, statuses};
 use throughline::config::{ResultsAs, TextProtocolKind, ToolMode};
 use throughline::tools::{Effect, tool};
 use throughline::wire::text::protocol;
-use throughline::wire::{Call, CallArguments, CallKind, ToolDefinition};
+use throughline::wire::{Call, CallArguments, CallKind, Dialect, ToolDefinition};
 use throughline::{
     AssistantMessage, CallStatus as C, Event, EventKind, MessageBlock, ThroughlineBuilder, TurnStatus as T,
 };
@@ -72,7 +72,7 @@ fn said(seen: &SeenRequest) -> String {
     all.join("\n")
 }
 
-/// What is on the screen, without what differs between any two turns.
+/// The text on the screen, without what differs between any two turns.
 fn blocks(message: &AssistantMessage) -> Vec<String> {
     let block = |block: &MessageBlock| match block {
         MessageBlock::Text { text, .. } => format!("text {}", text.trim()),
@@ -96,7 +96,7 @@ fn problems(events: &[Event]) -> Vec<(&str, &str)> {
 
 // R: T3
 #[tokio::test]
-async fn the_same_behaviour_gives_the_same_blocks_in_both_modes() {
+async fn the_same_behavior_gives_the_same_blocks_in_both_modes() {
     for dialect in DIALECTS {
         let native = ScriptQueue::new([
             ModelScript::new()
@@ -231,7 +231,8 @@ async fn a_conversation_goes_from_native_to_text_and_back() {
                 }
                 let written = number != 5;
                 assert_eq!(told.contains(&weather(of, "Oslo")), written, "{what}: {told}");
-                assert_eq!(requests[number].body.get("tools").is_none(), written, "{what}");
+                let field = if dialect.0 == Dialect::BedrockConverse { "toolConfig" } else { "tools" };
+                assert_eq!(requests[number].body.get(field).is_none(), written, "{what}");
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Whole turns over real sockets, every scenario in every dialect: one message, every call one outcome, and a history
-//! that a strict provider accepts afterwards. (Issue 2, §5.7.)
+//! that a strict provider accepts afterwards.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,24 +9,25 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use support::{DIALECTS, Expected, at, builder, check, city, read, serve, statuses, tool_results_sent};
 use throughline::engine::RetryPolicy;
-use throughline::wire::TransferMode;
+use throughline::tools::{Effect, NoArguments, tool};
+use throughline::wire::{Dialect, TransferMode};
 use throughline::{
-    ApprovalMode, CallStatus as C, EventKind, MessageBlock, Throughline, TurnStatus as T, UpstreamTimeouts,
-    UserInput,
+    ApprovalMode, AssistantMessage, CallStatus as C, EventKind, MessageBlock, Throughline, TurnStatus as T,
+    UpstreamTimeouts, UserInput,
 };
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{
-    CallMove, ExchangeEnd, ModelScript, ScriptMove, ScriptQueue, SeenRequest, UpstreamVendor,
+    CallMove, ExchangeEnd, FakeDialect, ModelScript, ScriptMove, ScriptQueue, SeenRequest, UpstreamVendor,
 };
 
-/// What the model does in a turn, and what the turn comes to.
+/// A model's behaviour in a turn, and the outcome.
 struct Scenario {
     what: &'static str,
     replies: Vec<ModelScript>,
     calls: Vec<C>,
     status: T,
     text: &'static str,
-    /// What the model is told about the calls of its first step: a part of each text.
+    /// The results of the first step's calls as the model sees them: a part of each text.
     told: Vec<&'static str>,
 }
 
@@ -35,7 +36,7 @@ impl Scenario {
         stalls(&self.replies[0])
     }
 
-    /// What stalls runs into a limit that a test can wait for, and nothing else runs into any on a slow machine.
+    /// A stalled reply runs into a limit that a test can wait for, and nothing else runs into any on a slow machine.
     fn timeouts(&self) -> UpstreamTimeouts {
         const SOON_MS: u64 = 3_000;
         if self.stalls() {
@@ -46,7 +47,7 @@ impl Scenario {
     }
 }
 
-/// Whether a reply makes its reader wait for ever.
+/// True if a reply makes its reader wait for ever.
 fn stalls(script: &ModelScript) -> bool {
     script.first_byte_ms > 0 || script.moves.contains(&ScriptMove::Stall)
 }
@@ -295,6 +296,45 @@ async fn a_refusal_of_tools_says_how_to_go_on_and_is_no_downgrade() {
     }
 }
 
+// R: T5: where calls come whole their cards say so at once, elsewhere with the first argument that is complete.
+#[tokio::test]
+async fn a_card_says_what_it_is_about_before_its_arguments_are_sealed() {
+    for dialect in DIALECTS {
+        for transfer in [TransferMode::Stream, TransferMode::Whole] {
+            let what = format!("{} ({transfer:?})", dialect.0);
+            let text = "tea, and then a great deal of cake for everybody who comes to the garden";
+            let call = ModelScript::new().call("calendar_add", json!({"title": text}));
+            let server = serve(ScriptQueue::new([call, ModelScript::new().say("Done.")])).await;
+            let upstream = at(&server, dialect).transfer(transfer);
+            let (events, message) =
+                read(builder(&server, dialect).upstream(upstream).build().unwrap().ask("Hi").await.unwrap())
+                    .await;
+            let sealed =
+                events.iter().position(|event| matches!(event.kind, EventKind::ToolInput(_))).unwrap();
+            let early: Vec<&str> = events[..sealed]
+                .iter()
+                .filter_map(|event| match &event.kind {
+                    EventKind::ToolUse { input_summary, .. } => Some(input_summary.as_str()),
+                    EventKind::ToolInputDelta { input_summary, .. } => input_summary.as_deref(),
+                    _ => None,
+                })
+                .collect();
+            let comes_whole =
+                transfer == TransferMode::Whole || matches!(dialect.0, Dialect::Gemini | Dialect::Ollama);
+            let line = format!("title: {text}");
+            let expected = if comes_whole { vec![line.as_str()] } else { vec!["", line.as_str()] };
+            assert_eq!(early, expected, "{what}");
+            let last = events[..sealed].to_vec();
+            let card = AssistantMessage::from_events(&last).calls().next().cloned().unwrap();
+            assert_eq!(card.input_summary, line, "{what}");
+            // Joined deltas say the same.
+            let joined = throughline::engine::fold::merge_deltas(last);
+            assert_eq!(AssistantMessage::from_events(&joined).calls().next(), Some(&card), "{what}");
+            assert_eq!(message.calls().next().unwrap().input_summary, line, "{what}");
+        }
+    }
+}
+
 // R: W4 W5
 #[tokio::test]
 async fn malformed_arguments_never_run_and_the_model_is_told() {
@@ -383,7 +423,9 @@ async fn after_the_last_iteration_the_model_answers_without_tools() {
     for dialect in DIALECTS {
         // It calls whenever it may, each time for another city, so that the loop guard has no say.
         let model = |seen: &SeenRequest| {
-            if seen.may_call() {
+            // Converse has no choice that forbids calls: there, the model is only told.
+            let is_told = seen.dialect == FakeDialect::BedrockConverse && seen.step() > 5;
+            if seen.may_call() && !is_told {
                 ModelScript::new().call("weather_today", city(&format!("city {}", seen.number)))
             } else {
                 ModelScript::new().say("Enough.")
@@ -635,6 +677,33 @@ async fn a_question_that_nobody_answers_expires_as_denied_even_if_the_handler_pa
         .unwrap();
     let (_, message) = read(app.ask("Hi").await.unwrap()).await;
     check("expired", &message, &Expected { calls: vec![C::Denied], status: T::Completed, text: "Done." });
+}
+
+// R: L5
+#[tokio::test]
+async fn an_output_is_as_long_as_the_limit_of_the_turn_allows() {
+    const OUTPUT_BYTES: usize = 100_000;
+    for (output_bytes_max, is_whole) in [(32 << 10, false), (150_000, true)] {
+        let server = serve(ScriptQueue::new([
+            ModelScript::new().call("list_all", json!({})),
+            ModelScript::new().say("Done."),
+        ]))
+        .await;
+        let lists = tool("list.all", "Everything", |_: NoArguments, _| async { "x".repeat(OUTPUT_BYTES) });
+        let limits = throughline::engine::TurnLimits { output_bytes_max, ..Default::default() };
+        let app = builder(&server, DIALECTS[0])
+            .tool(lists.effect(Effect::Read).agent_callable())
+            .limits(limits)
+            .build()
+            .unwrap();
+        let (_, message) = read(app.ask("Hi").await.unwrap()).await;
+        let output = message.calls().next().unwrap().output.clone();
+        let sent = tool_results_sent(&server, 1).pop().unwrap();
+        for (what, bytes) in [("message", output.len()), ("model", sent.len())] {
+            assert_eq!(bytes >= OUTPUT_BYTES, is_whole, "{what}: {bytes}");
+            assert!(bytes > output_bytes_max / 2, "{what}: {bytes}");
+        }
+    }
 }
 
 // R: T13

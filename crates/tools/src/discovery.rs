@@ -44,6 +44,7 @@ pub enum ToolAvailability {
 
 /// Why a tool is not offered: the first reason that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WithheldReason {
     /// It is registered for other uses than by models.
     NotCallable,

@@ -67,6 +67,8 @@ pub struct ToolInvocation {
     pub arguments: CallArguments,
     /// A time limit instead of the tool's own.
     pub timeout: Option<Duration>,
+    /// Most bytes of text of the output, instead of [`OutputLimits::shown_bytes_max`].
+    pub output_bytes_max: Option<usize>,
     /// Fires when the call is to be stopped.
     pub cancel: CancellationToken,
     /// Handler that puts the tool's questions to a person. Default: none, they are declined.
@@ -86,6 +88,7 @@ impl ToolInvocation {
             tool: tool.into(),
             arguments,
             timeout: None,
+            output_bytes_max: None,
             cancel: CancellationToken::new(),
             question_handler: QuestionHandler::decline_all(),
             question_wait_max: QUESTION_WAIT_MAX_DEFAULT,
@@ -174,9 +177,15 @@ impl ToolExecutor {
         F: FnMut(CallProgress) -> Fut + Send,
         Fut: Future<Output = ()> + Send,
     {
-        let file_name = format!("{}-{}", call.idempotency_key, call.attempt);
-        let reports =
-            Arc::new(ReportBuffer::new(self.collector(&file_name), self.limits.output.partial_bytes_max));
+        let outputs = OutputSettings {
+            limits: OutputLimits {
+                shown_bytes_max: call.output_bytes_max.unwrap_or(self.limits.output.shown_bytes_max),
+                ..self.limits.output
+            },
+            spool: self.spool.clone(),
+            file_name: format!("{}-{}", call.idempotency_key, call.attempt),
+        };
+        let reports = Arc::new(ReportBuffer::new(outputs.collector(), outputs.limits.partial_bytes_max));
         let cancel_tool = CancellationToken::new();
         let limit = call.timeout.unwrap_or(entry.spec().timeout);
         let questions = Arc::new(QuestionChannel::new(call.question_handler, call.question_wait_max));
@@ -204,7 +213,7 @@ impl ToolExecutor {
             never = self.forward_reports(&reports, on_progress) => match never {},
         };
         match result {
-            Ok(joined) => self.outcome_from(joined, &reports, &file_name).await,
+            Ok(joined) => outcome_from(joined, &reports, &outputs).await,
             Err(stop) => {
                 cancel_tool.cancel();
                 let late_result = self.stop(&mut task).await;
@@ -214,7 +223,7 @@ impl ToolExecutor {
                     Some(Ok(Err(ToolError::Failed { partial, .. }))) => partial,
                     _ => None,
                 };
-                let partial = self.partial_output(returned, &reports, &file_name).await;
+                let partial = partial_output(returned, &reports, &outputs).await;
                 match stop {
                     AbortCause::Cancelled => CallOutcome::Cancelled(StartState::Yes { ran_ms, partial }),
                     AbortCause::TimedOut { limit } => {
@@ -249,46 +258,54 @@ impl ToolExecutor {
         task.abort();
         timeout(self.limits.abort_wait, &mut task).await.ok()
     }
+}
 
-    async fn outcome_from(&self, joined: TaskResult, reports: &ReportBuffer, file_name: &str) -> CallOutcome {
-        let (message, partial) = match joined {
-            Ok(Ok(output)) => {
-                let streamed = streamed_output(reports).await;
-                return CallOutcome::Done(apply_limits(output, streamed, self.collector(file_name)).await);
-            }
-            Ok(Err(ToolError::NotStarted(why))) => return CallOutcome::NotStarted(why),
-            Ok(Err(ToolError::TimedOut { limit })) => {
-                let partial = streamed_output(reports).await;
-                return CallOutcome::TimedOut { limit_ms: millis(limit), partial };
-            }
-            Ok(Err(ToolError::Unknown)) => return CallOutcome::Unknown,
-            Ok(Err(ToolError::Failed { message, partial })) => (message, partial),
-            Err(error) => match error.try_into_panic() {
-                Ok(payload) => (format!("the tool panicked: {}", panic_text(payload.as_ref())), None),
-                // Only a runtime that is shutting down aborts a task that we did not.
-                Err(_) => return CallOutcome::Unknown,
-            },
-        };
-        let partial = self.partial_output(partial, reports, file_name).await;
-        CallOutcome::Failed { message: truncate_chars(&message, MESSAGE_CHARS_MAX), partial }
+/// Limits of one call's output, and the file of what is over them.
+struct OutputSettings {
+    limits: OutputLimits,
+    spool: Option<OutputSpool>,
+    file_name: String,
+}
+
+impl OutputSettings {
+    fn collector(&self) -> OutputCollector {
+        OutputCollector::new(self.limits, self.spool.clone(), self.file_name.clone())
     }
+}
 
-    /// Output before the end: the tool's return value, else its streamed output.
-    async fn partial_output(
-        &self,
-        returned: Option<Box<ToolOutput>>,
-        reports: &ReportBuffer,
-        file_name: &str,
-    ) -> Option<ToolOutput> {
-        let streamed = streamed_output(reports).await;
-        match returned {
-            Some(output) => Some(apply_limits(*output, streamed, self.collector(file_name)).await),
-            None => streamed,
+async fn outcome_from(joined: TaskResult, reports: &ReportBuffer, outputs: &OutputSettings) -> CallOutcome {
+    let (message, partial) = match joined {
+        Ok(Ok(output)) => {
+            let streamed = streamed_output(reports).await;
+            return CallOutcome::Done(apply_limits(output, streamed, outputs.collector()).await);
         }
-    }
+        Ok(Err(ToolError::NotStarted(why))) => return CallOutcome::NotStarted(why),
+        Ok(Err(ToolError::TimedOut { limit })) => {
+            let partial = streamed_output(reports).await;
+            return CallOutcome::TimedOut { limit_ms: millis(limit), partial };
+        }
+        Ok(Err(ToolError::Unknown)) => return CallOutcome::Unknown,
+        Ok(Err(ToolError::Failed { message, partial })) => (message, partial),
+        Err(error) => match error.try_into_panic() {
+            Ok(payload) => (format!("the tool panicked: {}", panic_text(payload.as_ref())), None),
+            // Only a runtime that is shutting down aborts a task that we did not.
+            Err(_) => return CallOutcome::Unknown,
+        },
+    };
+    let partial = partial_output(partial, reports, outputs).await;
+    CallOutcome::Failed { message: truncate_chars(&message, MESSAGE_CHARS_MAX), partial }
+}
 
-    fn collector(&self, file_name: &str) -> OutputCollector {
-        OutputCollector::new(self.limits.output, self.spool.clone(), file_name.to_owned())
+/// Output before the end: the tool's return value, else its streamed output.
+async fn partial_output(
+    returned: Option<Box<ToolOutput>>,
+    reports: &ReportBuffer,
+    outputs: &OutputSettings,
+) -> Option<ToolOutput> {
+    let streamed = streamed_output(reports).await;
+    match returned {
+        Some(output) => Some(apply_limits(*output, streamed, outputs.collector()).await),
+        None => streamed,
     }
 }
 

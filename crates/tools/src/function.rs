@@ -71,6 +71,26 @@ where
     FunctionTool { spec, run: Box::new(run) }
 }
 
+/// Like [`tool`], for functions that can fail: errors of any type become the tool's with `?`, and `Ok` needs no type.
+///
+/// ```
+/// use throughline_tools::{NoArguments, try_tool};
+///
+/// let save = try_tool("notes.save", "Saves the notes", |_: NoArguments, _| async {
+///     std::fs::write("notes.txt", "…")?;
+///     Ok("saved")
+/// });
+/// ```
+pub fn try_tool<A, F, Fut, R>(name: &str, description: &str, function: F) -> FunctionTool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(A, ToolContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    R: IntoReply + 'static,
+{
+    tool(name, description, function)
+}
+
 type ToolFn =
     dyn Fn(&CallArguments, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
@@ -141,8 +161,7 @@ impl FunctionTool {
     // R: L1
     #[must_use]
     pub fn vcp_command(mut self, tool_name: impl Into<String>, command: Option<&str>) -> Self {
-        self.spec.vcp_command =
-            Some(VcpCommand { tool_name: tool_name.into(), command: command.map(str::to_owned) });
+        self.spec.vcp_command = Some(VcpCommand::new(tool_name, command));
         self
     }
 
@@ -378,6 +397,14 @@ mod tests {
             let number: i32 = "12".parse()?;
             if number > 10 { Err(ToolError::new("too many")) } else { Ok(number.to_string()) }
         }
+        let guess = |_: NoArguments, _| async {
+            let number: i32 = "12".parse()?;
+            if number > 10 {
+                return Err(ToolError::new("too many"));
+            }
+            "x".parse::<f64>()?;
+            Ok("saved")
+        };
         let failed = |message: &str| Err(ToolError::new(message));
         let none = json!({});
 
@@ -395,7 +422,8 @@ mod tests {
             reply(&tool("a.parse", "", parse), none.clone()).await,
             failed("invalid digit found in string")
         );
-        assert_eq!(reply(&tool("a.mixed", "", mixed), none).await, failed("too many"));
+        assert_eq!(reply(&tool("a.mixed", "", mixed), none.clone()).await, failed("too many"));
+        assert_eq!(reply(&try_tool("a.guess", "", guess), none).await, failed("too many"));
     }
 
     #[tokio::test]

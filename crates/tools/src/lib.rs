@@ -39,6 +39,7 @@ pub mod http_tool;
 pub mod mcp;
 pub mod process;
 pub mod vcp_plugin;
+pub mod web_search;
 
 mod context;
 mod discovery;
@@ -49,9 +50,11 @@ mod output;
 pub mod private_file;
 mod question;
 mod registry;
+mod run_text;
 mod schema;
 mod secrets;
 mod settings;
+mod source_hook;
 mod template;
 mod toggles;
 mod tool;
@@ -60,15 +63,18 @@ mod toolbox;
 pub use context::{ToolContext, ToolProgress};
 pub use discovery::{DiscoveredTool, ToolAvailability, ToolCallingMode, WithheldReason, discover};
 pub use execute::{ExecutorLimits, MESSAGE_CHARS_MAX, ToolExecutor, ToolInvocation};
-pub use function::{FunctionTool, IntoReply, JsonOutput, NoArguments, argument_schema, tool};
+pub use function::{FunctionTool, IntoReply, JsonOutput, NoArguments, argument_schema, tool, try_tool};
 pub use naming::{TOOL_NAME_BYTES_MAX, WIRE_NAME_BYTES_MAX};
 pub use output::{OutputLimits, OutputSpool};
 pub use question::{QUESTION_WAIT_MAX_DEFAULT, QuestionHandler, complete_answer};
 pub use registry::{RegisteredTool, RegistryBuilder, RegistryError, ToolFingerprint, ToolRegistry};
+pub use run_text::{TEXT_CALLS_MAX, TextRun, TextRunOptions, run_text};
 pub use schema::{
     CompiledSchema, SchemaError, SchemaFault, SchemaViolation, VIOLATIONS_COUNTED_MAX, VIOLATIONS_LISTED_MAX,
 };
 pub use secrets::{SECRET_BYTES_MIN, SecretSet, StreamRedactor, url_passwords};
+pub use settings::ToolSettingError;
+pub use source_hook::{CALLBACK_PATH, CallbackError, SourceAddition, SourceCallback, SourceHook};
 pub use throughline_engine::{
     Effect, ElicitationMode, PermissionRule, PollingMode, ToolAnswer, ToolConcurrency, ToolQuestion,
 };

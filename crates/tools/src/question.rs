@@ -110,7 +110,7 @@ impl QuestionChannel {
         let _turn = self.ask_lock.lock().await;
         let schema = match &question.mode {
             ElicitationMode::Form { schema } => Some(schema.clone()),
-            ElicitationMode::Url { .. } => None,
+            _ => None,
         };
         // A form that nobody can fill in is not shown to anyone.
         if schema.as_ref().is_some_and(|schema| CompiledSchema::compile(schema).is_err()) {

@@ -73,7 +73,7 @@ pub enum RegistryError {
     },
 }
 
-/// BLAKE3 over a definition in canonical form. Approvals are bound to it (A3): a tool that has changed in any way is
+/// BLAKE3 over a definition in canonical form. Approvals are bound to it: a tool that has changed in any way is
 /// another tool.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ToolFingerprint([u8; 32]);
@@ -170,7 +170,17 @@ fn check_spec(
         let (first, second) = (other.source.clone(), spec.source.clone());
         return Err(RegistryError::Duplicate { name, first, second });
     }
-    CompiledSchema::compile(&spec.parameters).map_err(|fault| RegistryError::Schema { name, fault })
+    compile_schema(spec)
+}
+
+/// The schema that arguments are checked against. That of `parameters` must be one, too: models are shown it.
+fn compile_schema(spec: &ToolSpec) -> Result<CompiledSchema, RegistryError> {
+    let compile = |schema| {
+        CompiledSchema::compile(schema)
+            .map_err(|fault| RegistryError::Schema { name: spec.name.clone(), fault })
+    };
+    let shown = compile(&spec.parameters)?;
+    spec.accepted.as_ref().map_or(Ok(shown), compile)
 }
 
 impl RegisteredTool {
@@ -213,7 +223,8 @@ impl RegisteredTool {
         }
     }
 
-    fn to_offered(&self, client_id: Option<String>) -> OfferedTool {
+    /// As the turn machine takes it; `client_id` runs it if it is a tool of clients.
+    pub fn to_offered(&self, client_id: Option<String>) -> OfferedTool {
         let spec = &self.spec;
         OfferedTool {
             name: spec.name.clone(),
@@ -266,8 +277,7 @@ impl ToolRegistry {
                 Arc::clone(entry)
             } else {
                 // Wire names distinguish names that look alike: a new tool can change the wire name of another.
-                let schema = CompiledSchema::compile(&entry.spec.parameters)
-                    .map_err(|fault| RegistryError::Schema { name: name.clone(), fault })?;
+                let schema = compile_schema(&entry.spec)?;
                 Arc::new(RegisteredTool::new(entry.tool.clone(), entry.spec.clone(), schema, wire_name))
             };
             entries.insert(name.clone(), entry);
@@ -373,7 +383,15 @@ impl ToolFingerprint {
     fn of(spec: &ToolSpec, wire_name: &WireName) -> Self {
         let ToolSpec { name, title, description, parameters, output, effect, source, .. } = spec;
         let ToolSpec {
-            agent_callable, concurrency, timeout, permission, polling, runs_on, vcp_command, ..
+            agent_callable,
+            concurrency,
+            timeout,
+            permission,
+            polling,
+            runs_on,
+            vcp_command,
+            accepted,
+            ..
         } = spec;
         let mut document = json!({
             "name": name, "wire_name": wire_name, "title": title, "description": description, "parameters": parameters,
@@ -385,6 +403,12 @@ impl ToolFingerprint {
         });
         if let Some(vcp) = vcp_command {
             document["vcp"] = json!([vcp.tool_name, vcp.command]);
+            if !vcp.aliases.is_empty() {
+                document["aliases"] = json!(vcp.aliases);
+            }
+        }
+        if let Some(accepted) = accepted {
+            document["accepted"] = accepted.clone();
         }
         Self(*blake3::hash(canonicalize(document).to_string().as_bytes()).as_bytes())
     }
@@ -410,6 +434,7 @@ mod tests {
     use crate::function::{FunctionTool, NoArguments, tool};
     use crate::tool::ToolError;
     use async_trait::async_trait;
+    use std::collections::BTreeSet;
     use std::time::Duration;
     use throughline_engine::Effect;
     use throughline_wire::{ToolOutput, VcpCommand};
@@ -462,7 +487,7 @@ mod tests {
         let registry =
             ToolRegistry::builder().tool(tool).tool(quiet("a.c").agent_callable()).build().unwrap();
         let offered = registry.offered(&ToolToggles::default());
-        let expected = VcpCommand { tool_name: "FileOperator".into(), command: Some("ReadFile".into()) };
+        let expected = VcpCommand::new("FileOperator", Some("ReadFile"));
         assert_eq!(offered[0].definition.vcp, Some(expected));
         assert_eq!(offered[1].definition.vcp, None);
     }
@@ -516,12 +541,18 @@ mod tests {
             change(|spec| spec.timeout = Duration::from_secs(1)),
             change(|spec| spec.output = Some(json!({}))),
             change(|spec| {
-                spec.vcp_command = Some(VcpCommand { tool_name: "A".into(), command: Some("b".into()) });
+                spec.vcp_command = Some(VcpCommand::new("A", Some("b")));
             }),
+            change(|spec| {
+                let aliases = vec!["B".to_owned()];
+                spec.vcp_command = Some(VcpCommand { aliases, ..VcpCommand::new("A", Some("b")) });
+            }),
+            change(|spec| spec.accepted = Some(json!({"type": "object"}))),
         ];
         for spec in &changed {
             assert_ne!(of(spec), of(&base), "{spec:?}");
         }
+        assert_eq!(changed.iter().map(of).collect::<BTreeSet<_>>().len(), changed.len(), "all differ");
         let one =
             change(|spec| spec.parameters = json!({"type": "object", "properties": {"a": {}, "b": {}}}));
         let other =

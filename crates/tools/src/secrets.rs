@@ -70,6 +70,7 @@ impl SecretSet {
     }
 
     /// Bytes of the longest form that one of them travels in; 0 = there are none.
+    #[cfg(feature = "process")]
     pub(crate) fn longest_form(&self) -> usize {
         self.longest_form
     }
@@ -118,7 +119,7 @@ impl SecretSet {
                     MediaContent::Inline { data } => {
                         Media::new(media.media_type, self.redact(&data).into_owned())
                     }
-                    MediaContent::Stored { .. } | MediaContent::Url { .. } => media,
+                    _ => media,
                 })
                 .collect(),
             ..output
@@ -212,7 +213,7 @@ fn encoded_forms(secret: &str) -> Vec<String> {
     let in_form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     forms.push(lower_escapes(&in_form));
     forms.push(in_form);
-    // Base64 of a longer text that holds it: three offsets, without the characters that neighbours have a part in.
+    // Base64 of a longer text that holds it: three offsets, without the characters that neighbors have a part in.
     for before in 0..3 {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(secret.as_bytes());

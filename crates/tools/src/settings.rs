@@ -47,11 +47,13 @@ pub(crate) fn tool_name(key: &str, given: Option<&str>, group: &str) -> ToolName
     if name.contains('.') { ToolName::from(name) } else { ToolName::from(format!("{group}.{name}").as_str()) }
 }
 
-/// An error in one tool's settings, before it has the name of a source.
+/// An error in the settings of one tool or program, before it has the name of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ToolSettingError {
-    pub(crate) message: String,
-    pub(crate) remedy: Option<String>,
+pub struct ToolSettingError {
+    /// The problem, in a sentence for people.
+    pub message: String,
+    /// The remedy.
+    pub remedy: Option<String>,
 }
 
 impl ToolSettingError {
@@ -69,6 +71,9 @@ impl From<ProgramError> for ToolSettingError {
     fn from(error: ProgramError) -> Self {
         let remedy = match &error {
             ProgramError::NoName => "The first item of argv is the program.",
+            ProgramError::CommandLine { .. } => {
+                "One item for the program and one for each argument: [\"df\", \"-h\"]; with a shell: [\"sh\", \"-c\", \"df -h | head\"]."
+            }
             ProgramError::NotInPath { .. } => "Install it, or give its full path.",
             ProgramError::NotFound { .. } => {
                 "Correct the path; relative ones begin at the folder of the configuration."

@@ -8,7 +8,7 @@ use std::time::Duration;
 use throughline_engine::{Effect, PermissionRule, PollingMode, ToolConcurrency};
 use throughline_wire::{CallArguments, NotStarted, ToolName, ToolOutput, VcpCommand};
 
-/// Time limit of a tool that does not set one (L5).
+/// Time limit of a tool that does not set one.
 pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// Something that a model can call.
@@ -81,6 +81,9 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments: an object schema. Default: an object without properties.
     pub parameters: Value,
+    /// JSON Schema that arguments are checked against, for a tool that takes more than it asks models for: a number where
+    /// it wants text. Default: that of `parameters`.
+    pub accepted: Option<Value>,
     /// JSON Schema of the structured output, for readers; the output is not checked against it.
     pub output: Option<Value>,
     /// Effect on the outside. Default: external, the greatest.
@@ -93,7 +96,7 @@ pub struct ToolSpec {
     pub timeout: Duration,
     /// Permission that the tool itself asks for on top of the rules for its effect. Default: none.
     pub permission: PermissionRule,
-    /// Is it meant to be called again and again with the same arguments? The loop guard leaves such tools alone (T10).
+    /// Is it meant to be called again and again with the same arguments? The loop guard leaves such tools alone.
     pub polling: PollingMode,
     /// Where it runs. Default: in this process.
     pub runs_on: RunsOn,
@@ -112,6 +115,7 @@ impl ToolSpec {
             name,
             description: description.into(),
             parameters: serde_json::json!({"type": "object", "properties": {}}),
+            accepted: None,
             output: None,
             effect: Effect::External,
             agent_callable: AgentCallable::No,

@@ -6,6 +6,7 @@
 // R: L2
 
 use crate::registry::{RegistryBuilder, RegistryError, ToolRegistry};
+use crate::source_hook::SourceHook;
 use crate::tool::Tool;
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -33,6 +34,11 @@ pub trait ToolSource: Send + Sync {
 
     /// Ends every task that `start` has spawned.
     async fn stop(&self);
+
+    /// Its effects besides its tools. Default: none.
+    fn hook(&self) -> Option<Arc<dyn SourceHook>> {
+        None
+    }
 }
 
 /// Something of a source that is not as it should be. The rest works on.
@@ -104,6 +110,8 @@ struct ToolboxState {
     /// Tools of the last snapshot that could not be registered.
     rejected: Vec<SourceFault>,
     generations: u64,
+    /// The server's address, for sources whose programs call back.
+    callback_base: Option<String>,
 }
 
 struct SourceEntry {
@@ -131,8 +139,14 @@ impl Toolbox {
     pub fn new(fixed: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegistryError> {
         let fixed: Vec<_> = fixed.into_iter().collect();
         let registry = Arc::new(RegistryBuilder::default().tools(fixed.iter().cloned()).build()?);
-        let state =
-            ToolboxState { fixed, sources: BTreeMap::new(), registry, rejected: Vec::new(), generations: 0 };
+        let state = ToolboxState {
+            fixed,
+            sources: BTreeMap::new(),
+            registry,
+            rejected: Vec::new(),
+            generations: 0,
+            callback_base: None,
+        };
         Ok(Self {
             inner: Arc::new(ToolboxInner { state: Mutex::new(state), changes: watch::Sender::new(0) }),
         })
@@ -145,6 +159,9 @@ impl Toolbox {
         let (previous, generation) = {
             let mut state = self.inner.state();
             state.generations += 1;
+            if let (Some(hook), Some(base)) = (source.hook(), &state.callback_base) {
+                hook.set_callback_base(base);
+            }
             let generation = state.generations;
             let entry = SourceEntry {
                 source: source.clone(),
@@ -234,8 +251,23 @@ impl Toolbox {
                 !may_come
             }
             RulePart::Source(_) | RulePart::Combination => all_loaded,
+            RulePart::RelativeFolder(_) => true,
         });
         unmatched
+    }
+
+    /// The effects of sources besides their tools, in the order of the sources' names.
+    pub fn hooks(&self) -> Vec<Arc<dyn SourceHook>> {
+        self.inner.state().sources.values().filter_map(|entry| entry.source.hook()).collect()
+    }
+
+    /// The address of the server, `http://127.0.0.1:8080`, at which programs of sources deliver what they finish later. For
+    /// all sources, also those that are added later.
+    pub fn set_callback_base(&self, base: &str) {
+        self.inner.state().callback_base = Some(base.to_owned());
+        for hook in self.hooks() {
+            hook.set_callback_base(base);
+        }
     }
 
     /// Changes its value whenever tools or faults change.

@@ -270,7 +270,7 @@ async fn a_tool_that_blocks_its_thread_does_not_delay_its_end() {
     drop(release);
 }
 
-/// What a driver does: a task of its own for each call.
+/// A driver in short: a task of its own for each call.
 #[tokio::test(start_paused = true)]
 async fn calls_run_side_by_side_in_tasks() {
     let sleeps = tool("t.t", "", |_: NoArguments, context: ToolContext| async move {

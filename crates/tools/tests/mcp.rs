@@ -454,9 +454,9 @@ async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile
         let (answer, is_asked) = (answer.clone(), is_asked.clone());
         async move {
             is_asked.notify_one();
-            assert_eq!(question.message, "The MCP server `fake` asks: Which colour?");
+            assert_eq!(question.message, "The MCP server `fake` asks: Which color?");
             let ElicitationMode::Form { schema } = question.mode else { panic!("no form") };
-            assert_eq!(schema["properties"]["colour"]["enum"], json!(["red", "green"]));
+            assert_eq!(schema["properties"]["color"]["enum"], json!(["red", "green"]));
             answer.lock().await.take().unwrap().await.unwrap()
         }
     });
@@ -464,9 +464,9 @@ async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile
     asked.notified().await;
     // Longer than the call may be silent: other calls go on, and the person thinks.
     text(&harness.call("steps", json!({"steps": 15, "pause_ms": 200})).await);
-    answered.send(ToolAnswer::Accept { content: Some(json!({"colour": "red"})) }).unwrap();
+    answered.send(ToolAnswer::Accept { content: Some(json!({"color": "red"})) }).unwrap();
     let received: Value = serde_json::from_str(&text(&asking.await.unwrap())).unwrap();
-    let content = json!({"colour": "red", "shade": "dark"});
+    let content = json!({"color": "red", "shade": "dark"});
     assert_eq!(received, json!({"action": "accept", "content": content}), "with the form's own default");
 
     // Nobody there: declined, and the call goes on.

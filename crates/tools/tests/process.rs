@@ -211,7 +211,7 @@ async fn a_child_does_not_outlive_us() {
     assert!(!private.path().exists(), "its folder is removed, too");
 }
 
-/// What a shell prints when it tries something under rules.
+/// The output of a shell that tries something under rules.
 async fn tried(rules: SandboxRules, limits: ProcessLimits, script: &str) -> String {
     let mut program = shell(Some(helper()), "", script);
     program.sandbox = rules;

@@ -31,7 +31,7 @@ impl Tool for BadSchema {
     }
 }
 
-/// What a source does when it is started.
+/// Behaviour of a source when it is started.
 enum Does {
     Tells(Vec<Arc<dyn Tool>>),
     Fails(&'static str),

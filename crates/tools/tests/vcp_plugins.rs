@@ -51,6 +51,13 @@ async fn done(toolbox: &Toolbox, tool: &str, arguments: Value) -> ToolOutput {
     }
 }
 
+async fn failure(toolbox: &Toolbox, tool: &str, arguments: Value) -> String {
+    match call(toolbox, tool, arguments, None).await {
+        CallOutcome::Failed { message, .. } => message,
+        other => panic!("{tool}: {other:?}"),
+    }
+}
+
 // R: L2
 #[tokio::test]
 async fn commands_of_plugins_are_tools_with_their_vcp_names() {
@@ -67,14 +74,16 @@ async fn commands_of_plugins_are_tools_with_their_vcp_names() {
             ("Dice.Roll", Effect::Pure, 10_000),
             ("Notebook.AddNote", Effect::Write, 5_000),
             ("Notebook.Break", Effect::Read, 5_000),
+            ("Notebook.Elsewhere", Effect::Read, 5_000),
             ("Notebook.Hang", Effect::Read, 5_000),
             ("Notebook.ListNotes", Effect::Read, 5_000),
             ("Painter.Paint", Effect::External, 10_000),
         ]
     );
     let vcp = |at: usize| offered[at].definition.vcp.clone().unwrap();
-    assert_eq!(vcp(0), VcpCommand { tool_name: "Dice".into(), command: None });
-    assert_eq!(vcp(1), VcpCommand { tool_name: "Notebook".into(), command: Some("AddNote".into()) });
+    assert_eq!(vcp(0), VcpCommand::new("Dice", None));
+    let aliases = vec!["Jotter".to_owned()];
+    assert_eq!(vcp(1), VcpCommand { aliases, ..VcpCommand::new("Notebook", Some("AddNote")) });
     let dice = &offered[0].definition;
     assert!(
         dice.description.starts_with("Rolls dice of 6 sides, at the table green, for {{UnknownName}}. Never shows {{DiceKey}}.\n<<<[TOOL_REQUEST]>>>"),
@@ -92,14 +101,18 @@ async fn commands_of_plugins_are_tools_with_their_vcp_names() {
 async fn a_plugin_reads_and_answers_as_ever() {
     let folder = samples();
     let toolbox = toolbox(json!({"folders": [folder.path().join("Plugin")]})).await;
-    let reply = done(&toolbox, "Dice.Roll", json!({"count": "2", "label": "攻击", "tags": ["a"]}))
-        .await
-        .value
-        .unwrap();
+    let reply = done(
+        &toolbox,
+        "Dice.Roll",
+        json!({"count": 2, "label": "攻击", "tags": ["a"], "fair": true, "edge": 0.50}),
+    )
+    .await
+    .value
+    .unwrap();
     assert_eq!(reply["rolled"], json!([6, 6]));
     assert_eq!(
         reply["request"],
-        json!({"count": "2", "label": "攻击", "tags": "[\"a\"]"}),
+        json!({"count": "2", "label": "攻击", "tags": "[\"a\"]", "fair": "true", "edge": "0.5"}),
         "texts, as a block would have"
     );
     // Of a test that cargo runs, and whose environment is full of CARGO_…
@@ -128,14 +141,9 @@ async fn a_plugin_that_fails_or_hangs_ends_truthfully() {
         json!({"folders": [folder.path().join("Plugin/Dice"), folder.path().join("Plugin/Notebook")]}),
     )
     .await;
-    let CallOutcome::Failed { message, .. } = call(&toolbox, "Dice.Roll", json!({"count": "10"}), None).await
-    else {
-        panic!()
-    };
+    let message = failure(&toolbox, "Dice.Roll", json!({"count": "10"})).await;
     assert_eq!(message, "10 dice do not fit on the table; key …");
-    let CallOutcome::Failed { message, .. } = call(&toolbox, "Notebook.Break", json!({}), None).await else {
-        panic!()
-    };
+    let message = failure(&toolbox, "Notebook.Break", json!({})).await;
     assert_eq!(message, "sh ended with exit code 4: no such command");
     let started = Instant::now();
     let limit = Duration::from_millis(500);
@@ -150,6 +158,44 @@ async fn a_plugin_that_fails_or_hangs_ends_truthfully() {
         0,
         "something survived"
     );
+}
+
+// R: L2
+#[tokio::test]
+async fn a_number_reaches_a_plugin_as_the_text_that_the_model_wrote() {
+    let folder = samples();
+    let toolbox = toolbox(json!({"folders": [folder.path().join("Plugin/Dice")]})).await;
+    let written = r#"{"count": 1, "id": 123456789012345678901, "at": 1.50}"#;
+    let arguments = CallArguments {
+        text: written.to_owned(),
+        ..CallArguments::from_value(serde_json::from_str(written).unwrap())
+    };
+    let call = ToolInvocation::new("call_1", "Dice.Roll", arguments);
+    let outcome = ToolExecutor::default().run(&toolbox.registry(), call, |_| async {}).await;
+    let CallOutcome::Done(output) = outcome else { panic!("{outcome:?}") };
+    let request = json!({"count": "1", "id": "123456789012345678901", "at": "1.50"});
+    assert_eq!(output.value.unwrap()["request"], request);
+}
+
+// R: L2, R4
+#[tokio::test]
+async fn a_denied_path_names_the_setting_that_would_allow_it() {
+    let folder = samples();
+    let plugins = folder.path().join("Plugin");
+    let outside = folder.path().canonicalize().unwrap().join("diary");
+    std::fs::create_dir(&outside).unwrap();
+    let confined = toolbox(json!({ "folders": [plugins] })).await;
+    let message = failure(&confined, "Notebook.Elsewhere", json!({})).await;
+    let remedy = format!(
+        "\nThe sandbox does not let it write {}. To allow that, name the file or its folder in `sandbox.write` of [vcp_plugins].",
+        outside.join("note.txt").display()
+    );
+    assert!(message.ends_with(&remedy), "{message}");
+    // With the remedy it works.
+    let sandbox = json!({"write": [outside]});
+    let allowed = toolbox(json!({"folders": [plugins], "sandbox": sandbox})).await;
+    assert_eq!(done(&allowed, "Notebook.Elsewhere", json!({})).await.text, "noted");
+    assert_eq!(std::fs::read_to_string(outside.join("note.txt")).unwrap(), "elsewhere\n");
 }
 
 // R: L2
@@ -170,24 +216,28 @@ async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
         ("{".to_owned(), "its manifest cannot be used: EOF while parsing an object at line 1 column 1"),
         (good(json!({"name": ""})), "its manifest cannot be used: it has no name"),
         (
-            good(json!({"pluginType": "static"})),
-            "Bad is of the kind `static`, which fills a placeholder of prompts and is no tool",
+            good(json!({"pluginType": "static", "refreshIntervalCron": "hourly"})),
+            "its refreshIntervalCron cannot be read: `hourly` has 1 fields and not 5 or 6",
         ),
         (
-            good(json!({"pluginType": "asynchronous"})),
-            "Bad is of the kind `asynchronous`, which answers later by calling the VCP server back",
+            good(json!({"pluginType": "asynchronous", "name": "two words"})),
+            "`two words` cannot be the name of an asynchronous plugin",
         ),
         (
             good(json!({"pluginType": "service"})),
-            "Bad is of the kind `service`, which runs inside the VCP server",
+            "Bad is of the kind `service`, whose routes and sockets are parts of the VCP server",
         ),
         (
-            good(json!({"pluginType": "messagePreprocessor"})),
-            "Bad is of the kind `messagePreprocessor`, which changes messages inside the VCP server",
+            good(json!({"pluginType": "hybridservice"})),
+            "Bad is of the kind `hybridservice`, which works with the inside of the VCP server",
+        ),
+        (
+            good(json!({"pluginType": "messagePreprocessor", "communication": {"protocol": "http"}})),
+            "Bad speaks `http`, which is not understood",
         ),
         (
             good(json!({"communication": {"protocol": "direct"}})),
-            "Bad speaks `direct`, and only stdio is understood",
+            "Bad speaks `direct`, which is not understood",
         ),
         (
             good(json!({"entryPoint": {"command": "node x.js && rm y"}})),
@@ -214,7 +264,7 @@ async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
             "expected {message}, got {faults:?}"
         );
         assert!(faults[0].remedy.is_some(), "{message}");
-        assert_eq!(toolbox.registry().len(), 6, "{message}");
+        assert_eq!(toolbox.registry().len(), 7, "{message}");
     }
     // A name that cannot be one, and folders that are none.
     let folder = samples();
@@ -232,5 +282,5 @@ async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
     );
     assert_eq!(faults[1], "/no/such/folder: No such file or directory (os error 2)");
     assert!(faults[2].contains("white space in it"), "{faults:?}");
-    assert_eq!(toolbox.registry().len(), 5);
+    assert_eq!(toolbox.registry().len(), 6);
 }

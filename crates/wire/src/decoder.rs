@@ -135,6 +135,21 @@ impl StepDecoder {
         }
     }
 
+    /// Takes one event whose JSON somebody else has parsed, in place of its bytes.
+    pub(crate) fn push_value(&mut self, value: &serde_json::Value, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        if self.stage.over {
+            return;
+        }
+        let text = value.to_string();
+        self.bytes_read = self.bytes_read.saturating_add(text.len() as u64);
+        if self.bytes_read > self.limits.step_bytes_max || text.len() > self.limits.event_bytes_max {
+            self.stage.too_large("event_bytes_max", sink);
+            return self.stage.end(sink);
+        }
+        self.stage.state.begin_frame();
+        self.stage.decode_payload("", &text, sink);
+    }
+
     /// The bytes have ended. Emits the rest and exactly one [`StepEvent::End`], unless `push` has done so already.
     pub fn finish(&mut self, sink: &mut dyn FnMut(StepEvent<'_>)) {
         if self.stage.over {
@@ -290,6 +305,50 @@ impl StepDecoder {
     }
 }
 
+/// Writes the events of one payload. The name and the first arguments of a call are one item in many payloads, and two
+/// events here: the first one has a copy of what the second one says, for those who show the call.
+// R: T5
+fn write_payload<T>(
+    state: &mut StepState,
+    sink: &mut dyn FnMut(StepEvent<'_>),
+    write: impl FnOnce(&mut StepWriter<'_>) -> T,
+) -> T {
+    let mut opened = None;
+    // A call in a text has no item of its own: its pieces are cut anywhere.
+    let joins = !state.reads_calls_in_text();
+    let mut join = |event: StepEvent<'_>| {
+        if joins { join_call_head(&mut opened, event, sink) } else { sink(event) }
+    };
+    let result = write(&mut StepWriter::new(state, &mut join));
+    if let Some(opened) = opened {
+        sink(opened);
+    }
+    result
+}
+
+fn join_call_head(
+    opened: &mut Option<StepEvent<'static>>,
+    event: StepEvent<'_>,
+    sink: &mut dyn FnMut(StepEvent<'_>),
+) {
+    match (opened.take(), &event) {
+        (
+            Some(StepEvent::CallOpened { slot, position, upstream_id, name, kind, .. }),
+            StepEvent::CallArguments { slot: of, delta },
+        ) if slot == *of => {
+            let arguments = Some(Cow::Borrowed(&**delta));
+            sink(StepEvent::CallOpened { slot, position, upstream_id, name, kind, arguments });
+        }
+        (Some(other), _) => sink(other),
+        (None, _) => {}
+    }
+    if matches!(event, StepEvent::CallOpened { .. }) {
+        *opened = Some(event.into_owned());
+    } else {
+        sink(event);
+    }
+}
+
 impl PayloadDecoder {
     /// One payload of a text framing.
     fn decode_payload(&mut self, event: &str, data: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
@@ -351,7 +410,6 @@ impl PayloadDecoder {
         if self.over {
             return;
         }
-        let mut step = StepWriter::new(&mut self.state, sink);
         let error = match (kind, event) {
             (FrameKind::Exception, _) => Some(UpstreamError {
                 message: json
@@ -363,12 +421,16 @@ impl PayloadDecoder {
             (_, "error") => error_of(json).or_else(|| body::plain_error(json)),
             _ => error_of(json),
         };
-        // The rest of the payload counts as well: a finish reason may stand beside the error (quirk E1).
-        self.dialect.frame(&PayloadFrame { event, kind, json }, &mut step);
-        if let Some(error) = error {
-            step.fail(error);
-        }
-        if step.is_over() {
+        let dialect = &mut self.dialect;
+        let is_over = write_payload(&mut self.state, sink, |step| {
+            // The rest of the payload counts as well: a finish reason may stand beside the error (quirk E1).
+            dialect.frame(&PayloadFrame { event, kind, json }, step);
+            if let Some(error) = error {
+                step.fail(error);
+            }
+            step.is_over()
+        });
+        if is_over {
             self.end(sink);
         }
     }
@@ -458,14 +520,15 @@ impl PayloadDecoder {
     }
 
     fn end(&mut self, sink: &mut dyn FnMut(StepEvent<'_>)) {
-        let mut step = StepWriter::new(&mut self.state, sink);
-        if !self.saw_payload
-            && let Some(stray) = self.stray_line.take()
-        {
-            step.fail(UpstreamError { message: stray, ..UpstreamError::default() });
-        }
-        self.dialect.end(&mut step);
-        step.close();
+        let stray = self.stray_line.take().filter(|_| !self.saw_payload);
+        let dialect = &mut self.dialect;
+        write_payload(&mut self.state, sink, |step| {
+            if let Some(message) = stray {
+                step.fail(UpstreamError { message, ..UpstreamError::default() });
+            }
+            dialect.end(step);
+            step.close();
+        });
         self.over = true;
     }
 }

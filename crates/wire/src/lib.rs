@@ -14,6 +14,7 @@ pub mod visible;
 
 mod assemble;
 mod decoder;
+mod deltas;
 mod limits;
 mod profile;
 mod reply;
@@ -21,6 +22,7 @@ mod step;
 mod vocabulary;
 
 pub use decoder::{DecodeOptions, StepDecoder, ThinkMode};
+pub use deltas::DeltaAccumulator;
 pub use dialect::{Dialect, EncodeError, EncodedRequest, TransferMode, encode};
 pub use limits::DecodeLimits;
 pub use profile::{LeakedCalls, ReasoningEcho, ToolIdFormat, UpstreamProfile};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Handling of tool calls that a server leaks as text (W8).
+/// Handling of tool calls that a server leaks as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeakedCalls {
@@ -16,6 +16,7 @@ pub enum LeakedCalls {
 /// Field in which reasoning goes back to the upstream with the assistant message of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ReasoningEcho {
     /// Not at all (OpenAI, DashScope, xAI, Groq: unknown fields may be refused).
     #[default]

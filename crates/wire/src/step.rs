@@ -105,6 +105,11 @@ impl ChoiceState {
 }
 
 impl StepState {
+    /// Calls are written in the text, which its pieces may cut anywhere.
+    pub(crate) fn reads_calls_in_text(&self) -> bool {
+        matches!(self.visible, VisibleText::Calls(_))
+    }
+
     pub(crate) fn new(dialect: Dialect, options: DecodeOptions) -> Self {
         let DecodeOptions { limits, profile, think, offered, calls } = options;
         let first = ChoiceState::new(&limits, &profile, &offered);
@@ -207,7 +212,7 @@ impl<'s> StepWriter<'s> {
         self.fragment(FragmentTarget::Thinking, json);
     }
 
-    /// The model thinks and does not say what (redacted or not summarised).
+    /// The model thinks and does not say what (redacted or not summarized).
     pub(crate) fn hidden_thinking(&mut self) {
         self.emit(StepEvent::Thinking(Cow::Borrowed("")));
     }
@@ -227,7 +232,31 @@ impl<'s> StepWriter<'s> {
 
     /// A piece of sound: base64 and its transcript.
     pub(crate) fn audio(&mut self, data: &str, transcript: &str) {
-        self.emit(StepEvent::Audio { data: Cow::Borrowed(data), transcript: Cow::Borrowed(transcript) });
+        self.audio_of(data, transcript, None, None);
+    }
+
+    /// A piece of sound whose media type the provider names, such as `audio/L16;codec=pcm;rate=24000`.
+    pub(crate) fn typed_audio(&mut self, media_type: &str, data: &str) {
+        let mut fields = media_type.split(';').map(str::trim);
+        let format = match fields.next().unwrap_or_default().to_ascii_lowercase().as_str() {
+            // Gemini's samples are little-endian, whatever RFC 2586 says of L16.
+            "audio/l16" | "audio/pcm" => "pcm16".to_owned(),
+            "audio/mpeg" => "mp3".to_owned(),
+            other => other.trim_start_matches("audio/").trim_start_matches("x-").to_owned(),
+        };
+        let sample_rate = fields.find_map(|field| field.strip_prefix("rate=")?.parse().ok());
+        self.audio_of(data, "", Some(Cow::Owned(format)), sample_rate);
+    }
+
+    fn audio_of(
+        &mut self,
+        data: &str,
+        transcript: &str,
+        format: Option<Cow<'_, str>>,
+        sample_rate: Option<u32>,
+    ) {
+        let (data, transcript) = (Cow::Borrowed(data), Cow::Borrowed(transcript));
+        self.emit(StepEvent::Audio { data, transcript, format, sample_rate });
     }
 
     /// A source.

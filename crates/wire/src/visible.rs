@@ -42,7 +42,7 @@ pub fn is_hidden(char: char) -> bool {
     )
 }
 
-/// Values, names, titles, outputs: everything hidden is spelt out, but for tabs, line ends and what emoji are made of.
+/// Values, names, titles, outputs: everything hidden is spelled out, but for tabs, line ends and what emoji are made of.
 /// Spelling out twice changes nothing.
 ///
 /// ```
@@ -60,32 +60,38 @@ pub fn escape_prose(text: &str) -> Cow<'_, str> {
     escape_hidden(text, TextKind::Prose)
 }
 
-/// A piece of running text whose neighbours are not known: joiners and variants at its ends stay, since they may belong there.
+/// A piece of running text whose neighbors are not known: joiners and variants at its ends stay, since they may belong there.
 pub fn escape_piece(text: &str) -> Cow<'_, str> {
     escape_hidden(text, TextKind::Piece)
 }
 
-/// Like [`escape`], once, for a text that a person decides by and that is no JSON: two texts never look the same, since
-/// the backslashes of what only looks like an escape are doubled.
+/// Text that a person decides by: what emoji are made of is spelt out as well, since `→` and `→\u{fe0f}` look the same.
+pub fn escape_exact(text: &str) -> Cow<'_, str> {
+    escape_hidden(text, TextKind::Exact)
+}
+
+/// Like [`escape_exact`], once, for a text that is no JSON: two texts never look the same, since the backslashes of what
+/// only looks like an escape are doubled.
 pub fn escape_once(text: &str) -> Cow<'_, str> {
     match double_backslashes(text) {
-        Cow::Borrowed(text) => escape(text),
-        Cow::Owned(text) => Cow::Owned(escape(&text).into_owned()),
+        Cow::Borrowed(text) => escape_exact(text),
+        Cow::Owned(text) => Cow::Owned(escape_exact(&text).into_owned()),
     }
 }
 
-/// A JSON value as text for people, with everything hidden spelt out. Reading it gives the same value.
+/// A JSON value as text for people, with everything hidden spelled out as [`escape_exact`] does. Reading it gives the same value.
 pub fn json(value: &Value) -> String {
-    escape(&value.to_string()).into_owned()
+    escape_exact(&value.to_string()).into_owned()
 }
 
 /// Like [`json`], indented, a member on each line.
 pub fn pretty_json(value: &Value) -> String {
-    escape(&format!("{value:#}")).into_owned()
+    escape_exact(&format!("{value:#}")).into_owned()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TextKind {
+    Exact,
     Value,
     Prose,
     Piece,
@@ -127,9 +133,13 @@ fn is_needed(
 ) -> bool {
     let is = |at: Option<char>, test: fn(char) -> bool| at.is_some_and(test);
     let is_selected = last == Some('\u{fe0f}') && is(before, is_pictograph);
+    match char {
+        '\t' | '\n' => return true,
+        '\r' => return next == Some('\n'),
+        _ if kind == TextKind::Exact => return false,
+        _ => {}
+    }
     let is_for_emoji = match char {
-        '\t' | '\n' => true,
-        '\r' => next == Some('\n'),
         // `1️⃣`
         '\u{fe0f}' if next == Some('\u{20e3}') => {
             is(last, |c| matches!(c, '0'..='9' | '#' | '*')) || is(last, is_pictograph)
@@ -147,10 +157,10 @@ fn is_needed(
             '\u{e0100}'..='\u{e01ef}' => is(last, is_ideograph),
             _ => false,
         };
-    let is_of_neighbours = kind == TextKind::Piece
+    let is_of_neighbors = kind == TextKind::Piece
         && (last.is_none() || next.is_none())
         && matches!(char, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
-    is_for_emoji || is_for_letters || is_of_neighbours
+    is_for_emoji || is_for_letters || is_of_neighbors
 }
 
 /// Of the blocks that emoji are in.
@@ -167,7 +177,7 @@ fn is_pictograph(char: char) -> bool {
     )
 }
 
-/// Of a script whose letters join: Arabic and its neighbours, the scripts of India and South-East Asia, Mongolian.
+/// Of a script whose letters join: Arabic and its neighbors, the scripts of India and South-East Asia, Mongolian.
 fn is_joining(char: char) -> bool {
     !is_hidden(char)
         && matches!(

@@ -1,18 +1,14 @@
-//! What an upstream wants back on the next call survives the decoder, and comes back in the next request. R: W6
+//! State that an upstream wants back on the next call survives the decoder, and comes back in the next request. R: W6
 
 use serde_json::{Value, json};
 use throughline_wire::{
     Call, CallArguments, CallOutcome, ClosedStep, DecodeOptions, Dialect, Message, ModelReply, ModelRequest,
-    RawArguments, StepDecoder, ToolOutput, TransferMode, UpstreamProfile, encode,
+    RawArguments, ToolOutput, TransferMode, UpstreamProfile, encode,
 };
 
 fn decode(dialect: Dialect, events: &[Value]) -> ModelReply {
     let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    let mut decoder = StepDecoder::new(dialect, DecodeOptions::default());
-    let mut reply = ModelReply::default();
-    decoder.push(body.as_bytes(), &mut |event| reply.apply(event));
-    decoder.finish(&mut |event| reply.apply(event));
-    reply
+    ModelReply::decode(body.as_bytes(), dialect, DecodeOptions::default())
 }
 
 /// The next request to the same model after this reply, each call answered with `ok`.

@@ -1,4 +1,4 @@
-//! What is sent to Anthropic after each kind of step. // R: W1, W7, T8
+//! Requests to Anthropic after each kind of step. // R: W1, W7, T8
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use throughline_wire::{
     Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeOptions, Dialect, EncodedRequest, Media,
     Message, ModelReply, ModelRequest, ModelSettings, NotStarted, ProviderState, RawArguments, StartState,
-    StepDecoder, ToolChoice, ToolDefinition, ToolOutput, TransferMode, UpstreamProfile, UserPart, encode,
+    ToolChoice, ToolDefinition, ToolOutput, TransferMode, UpstreamProfile, UserPart, encode,
 };
 
 // --- builders ---
@@ -313,11 +313,7 @@ data: {"type":"message_stop"}
 "#;
 
 fn reply_of(stream: &str) -> ModelReply {
-    let mut reply = ModelReply::default();
-    let mut decoder = StepDecoder::new(Dialect::Anthropic, DecodeOptions::default());
-    decoder.push(stream.as_bytes(), &mut |event| reply.apply(event));
-    decoder.finish(&mut |event| reply.apply(event));
-    reply
+    ModelReply::decode(stream.as_bytes(), Dialect::Anthropic, DecodeOptions::default())
 }
 
 /// The array as it must come back: signatures, redacted thinking, hosted tools, sources and `caller` untouched; the

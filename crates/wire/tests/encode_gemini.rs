@@ -1,4 +1,4 @@
-//! What is sent to Gemini. R: W6
+//! Requests to Gemini. R: W6
 
 mod history;
 

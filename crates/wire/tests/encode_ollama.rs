@@ -1,4 +1,4 @@
-//! What is sent to Ollama's `/api/chat`. R: W6
+//! Requests to Ollama's `/api/chat`. R: W6
 
 mod history;
 

@@ -1,4 +1,4 @@
-//! What is sent to Chat Completions and its compatible servers. // R: W1, W7, T9, T12
+//! Requests to Chat Completions and its compatible servers. // R: W1, W7, T9, T12
 
 mod history;
 

@@ -1,4 +1,4 @@
-//! What is sent to OpenAI Responses. R: W6
+//! Requests to OpenAI Responses. R: W6
 
 mod history;
 

@@ -22,39 +22,87 @@ const RANDOM_CUTS: usize = 10_000;
 /// Cuts of one unit of work for a thread.
 const BATCH: usize = 2_000;
 
+/// Own fixtures of bytes that the naive reader gets wrong: it would have to be as clever as the decoder. Their documented
+/// answers are in `fixtures.rs`; here they are only cut.
+const BEYOND_THE_ORACLE: [&str; 36] = [
+    "anthropic/a3-input-object-in-delta",
+    "anthropic/n3-cut-before-arguments",
+    "anthropic/n7-done-marker",
+    "anthropic/n7-no-type-at-all",
+    "anthropic/n8-other-message",
+    "anthropic/n9-delta-without-start",
+    "bedrock/b1-error-frame",
+    "bedrock/b2-arguments-without-start",
+    "bedrock/b2-cut-before-arguments",
+    "bedrock/b2-malformed-tool-use",
+    "bedrock/body-error",
+    "bedrock/body-invoke-plain",
+    "bedrock/body-plain",
+    "cohere/body-plain",
+    "cohere/h1-cut-before-arguments",
+    "gemini/a3-args-string",
+    "gemini/c1-usage-on-every-chunk",
+    "gemini/c4-candidates",
+    "gemini/g3-cut-before-arguments",
+    "gemini/g3-cut-mid-string",
+    "gemini/g3-max-tokens",
+    "gemini/g3-unreadable-path",
+    "gemini/t15-call-repeated",
+    "gemini/t16-nameless",
+    "ollama/f7-after-done",
+    "ollama/t15-list-again-with-done",
+    "ollama/t16-phantom",
+    "ollama/t17-calls-object",
+    "openai-chat/t16-nameless-call",
+    "openai-chat/t8-name-late",
+    "openai-responses/a3-arguments-object",
+    "openai-responses/p3-arguments-only-in-completed",
+    "openai-responses/p6-incomplete-before-arguments",
+    "openai-responses/t10-no-output-index",
+    "openai-responses/t16-never-named",
+    "openai-responses/t2-one-index-for-all",
+];
+
 #[test]
 fn the_oracle_agrees_with_the_corpus() {
-    let Some(streams) = streams() else { return };
+    let streams = streams();
     let check = |stream: &Stream| stream.differences(&oracle::read(&stream.api, &stream.body));
     report(&streams, check);
 }
 
 #[test]
 fn whole_bodies_agree_with_the_corpus_and_the_oracle() {
-    let Some(streams) = streams() else { return };
+    let streams = streams();
     report(&streams, |stream| {
         let got = outcome(&reply(decoder(&stream.api), &stream.body, &[]));
         let mut found = stream.differences(&got);
-        found.extend(differences(&oracle::read(&stream.api, &stream.body), &got));
+        let from_oracle = differences(&oracle::read(&stream.api, &stream.body), &got);
+        match (BEYOND_THE_ORACLE.contains(&stream.id.as_str()), from_oracle.is_empty()) {
+            (true, true) => found.push("the oracle agrees: take it off the list".to_owned()),
+            (true, false) => {}
+            (false, _) => found.extend(from_oracle),
+        }
         found
     });
 }
 
 #[test]
 fn every_cut_gives_the_same_events() {
-    let Some(streams) = streams() else { return };
+    let streams = streams();
     let is_exhaustive = std::env::var_os("THROUGHLINE_EXHAUSTIVE").is_some();
     let work = works(&streams, if is_exhaustive { exhaustive_cuts } else { sampled_cuts });
     let cuts: usize = work.iter().map(|work| work.cuts.len()).sum();
     let wrong = differing(&streams, &work, decoder, Patience::Unlimited);
     assert!(wrong.is_empty(), "{} of {cuts} cuts:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
+    let apis: std::collections::BTreeSet<&str> = streams.iter().map(|stream| stream.api.as_str()).collect();
+    assert_eq!(apis.len(), 8, "each dialect is cut: {apis:?}");
     println!("{} streams, {cuts} ways to cut them, all equal", streams.len());
 }
 
 /// The same test with a decoder that makes a mistake at its cuts must fail; else it proves nothing.
 #[test]
 fn a_decoder_with_a_mistake_at_cuts_is_caught() {
-    let Some(streams) = streams() else { return };
+    let streams = streams();
     let work = works(&streams, sampled_cuts);
     for mistake in [
         Mistake::DropsAByte,
@@ -70,7 +118,7 @@ fn a_decoder_with_a_mistake_at_cuts_is_caught() {
     }
 }
 
-/// What a decoder can get wrong between two pieces.
+/// The state that a decoder can get wrong between two pieces.
 #[derive(Clone, Copy, Debug)]
 enum Mistake {
     DropsAByte,
@@ -85,7 +133,7 @@ enum Mistake {
 struct Mutant {
     mistake: Mistake,
     decoder: StepDecoder,
-    /// What came since the last line end.
+    /// The bytes since the last line end.
     open_line: Vec<u8>,
 }
 
@@ -243,7 +291,7 @@ fn explain(stream: &Stream, feed: impl Feed, cuts: &[usize]) -> String {
     format!("{} cut at {short:?} ({} cuts)\n    {}", stream.id, cuts.len(), found.join("\n    "))
 }
 
-/// What differs between two outcomes.
+/// The differences between two outcomes.
 fn differences(want: &OracleOutcome, got: &OracleOutcome) -> Vec<String> {
     let mut found = Vec::new();
     let mut compare = |what: &str, equal: bool, want: String, got: String| {

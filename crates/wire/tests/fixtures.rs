@@ -6,12 +6,10 @@
 //! and `problems` (tags of their kinds, in order).
 // R: W1 W3
 
-#[path = "fixtures/mod.rs"]
-mod fixture;
 mod oracle;
 
-use fixture::Fixture;
 use oracle::corpus::same;
+use oracle::fixture::{self, Fixture};
 use oracle::product::{digest, outcome, reply};
 use oracle::{OracleCall, OracleEnd, OracleOutcome};
 use serde_json::{Value, json};

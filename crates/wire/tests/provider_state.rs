@@ -1,14 +1,10 @@
-//! What is kept of a reply for the next call. // R: W7
+//! The stored state of a reply for the next call. // R: W7
 
 use serde_json::{Value, json};
-use throughline_wire::{DecodeOptions, Dialect, ModelReply, StepDecoder};
+use throughline_wire::{DecodeOptions, Dialect, ModelReply};
 
 fn decode(dialect: Dialect, body: &[u8]) -> ModelReply {
-    let mut reply = ModelReply::default();
-    let mut decoder = StepDecoder::new(dialect, DecodeOptions::default());
-    decoder.push(body, &mut |event| reply.apply(event));
-    decoder.finish(&mut |event| reply.apply(event));
-    reply
+    ModelReply::decode(body, dialect, DecodeOptions::default())
 }
 
 #[track_caller]

@@ -1,6 +1,7 @@
 //! The framer alone against the standard's vectors, for any cut. // R: W2
 
 use base64::Engine;
+use serde_json::Value;
 use throughline_wire::DecodeLimits;
 use throughline_wire::frame::{SseFramer, SseItem};
 
@@ -97,30 +98,48 @@ fn lines_and_events_are_bounded() {
     }
 }
 
+/// A case a line: pieces of a body, and the events in it.
+fn check_vectors(text: &str, pieces_of: impl Fn(&Value) -> Vec<Vec<u8>>) -> usize {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .map(|line| {
+            let case: Value = serde_json::from_str(line).expect("a case a line");
+            let pieces = pieces_of(&case);
+            let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+            let field = |event: &Value, name: &str| event[name].as_str().unwrap_or_default().to_owned();
+            let expect = case["expect"].as_array().expect("events").iter();
+            let expect: Vec<_> = expect
+                .map(|event| (field(event, "event"), field(event, "data"), field(event, "id")))
+                .collect();
+            check(case["id"].as_str().unwrap_or("?"), &pieces, &expect, case["retry"].as_u64());
+        })
+        .count()
+}
+
+fn texts<'c>(case: &'c Value, name: &str) -> impl Iterator<Item = &'c str> {
+    case[name].as_array().expect("pieces").iter().map(|piece| piece.as_str().expect("text"))
+}
+
+#[test]
+fn the_vectors_of_the_repository() {
+    let text = include_str!("sse/vectors.jsonl");
+    let count =
+        check_vectors(text, |case| texts(case, "pieces").map(|piece| piece.as_bytes().to_vec()).collect());
+    assert!(count >= 30, "only {count} vectors");
+}
+
 #[test]
 fn all_vectors_of_the_suite() {
     let Ok(root) = std::env::var("THROUGHLINE_VECTORS") else {
-        println!("skipped: THROUGHLINE_VECTORS is not set");
+        println!(
+            "skipped: THROUGHLINE_VECTORS is not set; the vectors of the repository are checked by another test"
+        );
         return;
     };
     let path = std::path::Path::new(&root).join("suites/sse-format/vectors.jsonl");
     let text = std::fs::read_to_string(path).expect("the suite is readable");
-    let mut count = 0;
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let case: serde_json::Value = serde_json::from_str(line).expect("a case a line");
-        let decode = |chunk: &serde_json::Value| {
-            base64::engine::general_purpose::STANDARD.decode(chunk.as_str().expect("text")).expect("base64")
-        };
-        let chunks: Vec<Vec<u8>> =
-            case["chunks_b64"].as_array().expect("chunks").iter().map(decode).collect();
-        let pieces: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
-        let field =
-            |event: &serde_json::Value, name: &str| event[name].as_str().unwrap_or_default().to_owned();
-        let expect = case["expect"].as_array().expect("events").iter();
-        let expect: Vec<_> =
-            expect.map(|event| (field(event, "event"), field(event, "data"), field(event, "id"))).collect();
-        check(case["id"].as_str().unwrap_or("?"), &pieces, &expect, case["retry"].as_u64());
-        count += 1;
-    }
+    let base64 = base64::engine::general_purpose::STANDARD;
+    let decode = |chunk: &str| base64.decode(chunk).expect("base64");
+    let count = check_vectors(&text, |case| texts(case, "chunks_b64").map(decode).collect());
     assert!(count >= 60, "only {count} vectors");
 }

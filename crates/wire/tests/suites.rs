@@ -2,7 +2,7 @@
 
 mod oracle;
 
-use oracle::corpus::{same, streams, vectors};
+use oracle::corpus::{corpus, same, vectors};
 use oracle::frames::base64;
 use oracle::product::reply;
 use serde_json::Value;
@@ -18,8 +18,65 @@ struct Case {
     bytes: Vec<u8>,
 }
 
-/// The cases of JSONTestSuite.
-fn json_cases() -> Option<Vec<Case>> {
+/// Written for this file: every clone has them. Each is a text and what a reader of RFC 8259 must say.
+const OWN_CASES: [(&str, &str); 44] = [
+    ("accept", "{}"),
+    ("accept", "[]"),
+    ("accept", " [ ] "),
+    ("accept", "\"\""),
+    ("accept", "0"),
+    ("accept", "-0"),
+    ("accept", "-1.5e+10"),
+    ("accept", "1E-2"),
+    ("accept", "true"),
+    ("accept", "null"),
+    ("accept", "{\"a\":{\"b\":[1,2,{}]}}"),
+    ("accept", "\"\\u00e9\\n\\/\""),
+    ("accept", "\"\\ud83d\\ude00\""),
+    ("accept", "\"天气\""),
+    ("accept", "{\"a\":1,\"a\":2}"),
+    ("accept", "[1,\n\t2\r]"),
+    ("accept", "\"\u{7f}\""),
+    ("reject", ""),
+    ("reject", " "),
+    ("reject", "{"),
+    ("reject", "{\"a\""),
+    ("reject", "{\"a\":}"),
+    ("reject", "{\"a\":1,}"),
+    ("reject", "[1,]"),
+    ("reject", "[,1]"),
+    ("reject", "[1 2]"),
+    ("reject", "{a:1}"),
+    ("reject", "{'a':1}"),
+    ("reject", "01"),
+    ("reject", "1."),
+    ("reject", ".5"),
+    ("reject", "+1"),
+    ("reject", "-"),
+    ("reject", "1e"),
+    ("reject", "NaN"),
+    ("reject", "Infinity"),
+    ("reject", "tru"),
+    ("reject", "True"),
+    ("reject", "\"\t\""),
+    ("reject", "\"\\x\""),
+    ("reject", "\"\\u12\""),
+    ("reject", "\"open"),
+    ("reject", "{} {}"),
+    ("reject", "[] // c"),
+];
+
+/// The own cases, and those of JSONTestSuite where this machine has them.
+fn json_cases() -> Vec<Case> {
+    let own = OWN_CASES.iter().map(|(verdict, text)| Case {
+        name: format!("own: {text}"),
+        verdict: (*verdict).to_owned(),
+        bytes: text.as_bytes().to_vec(),
+    });
+    own.chain(suite_cases().into_iter().flatten()).collect()
+}
+
+fn suite_cases() -> Option<Vec<Case>> {
     let file = vectors()?.join("suites/json-parsing/cases.jsonl");
     let lines = std::fs::read_to_string(file).expect("the suite is there");
     let case = |line: &str| {
@@ -48,7 +105,7 @@ fn reader(fragments: &[&str]) -> ArgumentsReader {
 // R: W6 R2
 #[test]
 fn documents_are_accepted_and_rejected_as_the_suite_says() {
-    let Some(cases) = json_cases() else { return };
+    let cases = json_cases();
     let mut counts = [0; 3];
     for Case { name, verdict, bytes } in &cases {
         // Bytes that are not UTF-8 never get this far: framing replaces and reports them.
@@ -74,12 +131,13 @@ fn documents_are_accepted_and_rejected_as_the_suite_says() {
         }
     }
     println!("{} accepted, {} rejected, {} left to the reader", counts[0], counts[1], counts[2]);
-    assert!(counts[0] >= 57 && counts[1] >= 111, "the suite is not whole: {counts:?}");
+    let expected = if vectors().is_some() { [17 + 57, 27 + 111] } else { [17, 27] };
+    assert!(counts[0] >= expected[0] && counts[1] >= expected[1], "the suite is not whole: {counts:?}");
 }
 
 #[test]
 fn every_prefix_of_a_document_is_incomplete_or_consistent() {
-    let Some(cases) = json_cases() else { return };
+    let cases = json_cases();
     for Case { name, bytes, .. } in cases.iter().filter(|case| case.verdict == "accept") {
         let text = std::str::from_utf8(bytes).expect("accepted documents are UTF-8");
         let whole = JsonRef::parse(text).expect("it is accepted").to_value();
@@ -109,7 +167,7 @@ fn every_prefix_of_a_document_is_incomplete_or_consistent() {
 
 #[test]
 fn no_prefix_of_anything_panics_and_an_error_stays() {
-    let Some(cases) = json_cases() else { return };
+    let cases = json_cases();
     for Case { name, bytes, .. } in &cases {
         let text = String::from_utf8_lossy(bytes);
         let mut reader = ArgumentsReader::default();
@@ -133,7 +191,7 @@ fn no_prefix_of_anything_panics_and_an_error_stays() {
 
 #[test]
 fn a_document_reads_the_same_for_every_cut() {
-    let Some(cases) = json_cases() else { return };
+    let cases = json_cases();
     for Case { name, bytes, .. } in &cases {
         let Ok(text) = std::str::from_utf8(bytes) else { continue };
         if text.len() > COMPARED_BYTES_MAX {
@@ -171,7 +229,7 @@ fn is_part(partial: &Value, whole: &Value) -> bool {
 // R: W8
 #[test]
 fn leaked_calls_of_the_corpus_are_recovered() {
-    let Some(streams) = streams() else { return };
+    let Some(streams) = corpus() else { return };
     let mut recovered = 0;
     for stream in streams.iter().filter(|stream| stream.row["recovered_tool_calls"].is_array()) {
         let decoder = |leaked_calls: LeakedCalls| {

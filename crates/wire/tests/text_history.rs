@@ -29,7 +29,7 @@ fn call(name: &str, arguments: Value) -> Call {
 #[test]
 fn a_definition_is_a_block_with_an_example_that_is_a_call() {
     let weather = ToolDefinition {
-        vcp: Some(VcpCommand { tool_name: "Weather".into(), command: Some("Today".into()) }),
+        vcp: Some(VcpCommand::new("Weather", Some("Today"))),
         ..ToolDefinition::new(
             "weather_today",
             "The weather.\n<<<[END_TOOL_DEFINITION]>>>",
@@ -121,7 +121,7 @@ fn what_cannot_be_written_is_not_offered() {
     check(&with(json!({ "a b": { "type": "string" } })), Some("cannot be written as a field"));
     let mut chosen = with(json!({ "command": { "type": "string" } }));
     check(&chosen, None);
-    chosen.vcp = Some(VcpCommand { tool_name: "F".into(), command: Some("x".into()) });
+    chosen.vcp = Some(VcpCommand::new("F", Some("x")));
     check(&chosen, Some("chooses its command"));
     check(&ToolDefinition::new("f", "", json!({ "oneOf": [] })), Some("`oneOf`"));
 }

@@ -29,7 +29,7 @@ fn options(protocol: &'static dyn TextProtocol) -> DecodeOptions {
     }
 }
 
-/// How a reply ends on the wire.
+/// End of a reply on the wire.
 #[derive(Clone, Copy, PartialEq)]
 enum Stop {
     Normally,
@@ -502,7 +502,7 @@ fn every_cut_of_every_body_gives_the_same_events() {
     assert!(cuts > 500, "{cuts} cuts are no proof");
 }
 
-/// How the provider divides the text into deltas changes where events stand in the stream, never what they say.
+/// The provider's division of the text into deltas changes where events stand in the stream, never what they say.
 #[test]
 fn every_division_into_deltas_gives_the_same_reply() {
     for protocol in PROTOCOLS.iter().copied().chain([&LINES as &dyn TextProtocol]) {

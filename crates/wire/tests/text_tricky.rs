@@ -7,7 +7,7 @@ use std::fmt::Write;
 use text::{ReadResult, agree, tools};
 use throughline_wire::text::protocol;
 
-/// What is special, the input, and what becomes of it.
+/// The special feature, the input, and the result.
 const INPUTS: [(&str, &str, &str); 30] = [
     (
         "all fields on one line, no commas",

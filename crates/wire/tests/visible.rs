@@ -17,6 +17,7 @@ struct Case {
     text: String,
     value: Option<String>,
     prose: Option<String>,
+    exact: Option<String>,
 }
 
 /// The page is tested against the same file.
@@ -26,8 +27,10 @@ fn vectors() -> Vectors {
 
 #[test]
 fn each_text_is_shown_as_the_table_says() {
-    for Case { about, text, value, prose } in vectors().cases {
-        assert_eq!(visible::escape(&text), *value.as_ref().unwrap_or(&text), "{about}");
+    for Case { about, text, value, prose, exact } in vectors().cases {
+        let value = value.unwrap_or_else(|| text.clone());
+        assert_eq!(visible::escape(&text), value, "{about}");
+        assert_eq!(visible::escape_exact(&text), exact.unwrap_or(value), "{about}");
         assert_eq!(visible::escape_prose(&text), *prose.as_ref().unwrap_or(&text), "{about}");
     }
 }
@@ -51,6 +54,7 @@ fn what_only_looks_like_an_escape_has_its_backslash_doubled() {
         ("a\\\u{202e}b", "a\\\\\\u202eb"),
         ("a\\\\u202Eb", "a\\\\\\\\u202Eb"),
         ("\\udb40\\udc41", "\\\\udb40\\\\udc41"),
+        ("→\u{fe0f}", "→\\ufe0f"),
         ("C:\\users\\u5317 \\\n", "C:\\users\\u5317 \\\n"),
     ] {
         assert_eq!(visible::escape_once(text), shown, "{text:?}");
@@ -59,7 +63,7 @@ fn what_only_looks_like_an_escape_has_its_backslash_doubled() {
 
 /// A model's text comes in pieces that end anywhere.
 #[test]
-fn what_may_belong_to_a_neighbouring_piece_stays() {
+fn what_may_belong_to_a_neighboring_piece_stays() {
     for (piece, shown) in [
         ("👩\u{200d}", "👩\u{200d}"),
         ("\u{200d}💻", "\u{200d}💻"),

@@ -13,5 +13,7 @@
   const language = read("throughline.language") ?? navigator.language;
   const root = document.documentElement;
   root.dataset.theme = dark ? "dark" : "light";
-  root.lang = language.toLowerCase().startsWith("zh") ? "zh-CN" : "en";
+  const primary = (tag) => tag.toLowerCase().split("-")[0];
+  // As `LANGUAGES` in `src/preferences.ts`.
+  root.lang = ["zh-CN"].find((one) => primary(one) === primary(language)) ?? "en";
 })();

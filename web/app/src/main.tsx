@@ -5,20 +5,28 @@ import { applyPreferences, language } from "./preferences.ts";
 import { SignedIn } from "./session/context.tsx";
 import { Session } from "./session/session.ts";
 import { Shell } from "./shell/shell.tsx";
+import { later } from "./ui/later.tsx";
 import "./styles/main.css";
 
 applyPreferences(document.documentElement);
+/** Whoever follows a link to a conversation needs no key, and is nobody here. */
+const isShared = location.pathname.startsWith("/s/");
+const Shared = later(() => import("./shared/view.tsx"), "view");
 const session = new Session();
-void session.enter();
+if (!isShared) void session.enter();
 // Nobody sees the page in one language first and then in another.
 void fetchWords(language.get()).then(() => {
   const root = document.getElementById("root");
   if (!root) return;
   createRoot(root).render(
     <StrictMode>
-      <SignedIn session={session}>
-        <Shell />
-      </SignedIn>
+      {isShared ? (
+        <Shared />
+      ) : (
+        <SignedIn session={session}>
+          <Shell />
+        </SignedIn>
+      )}
     </StrictMode>,
   );
 });

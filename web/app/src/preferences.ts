@@ -1,7 +1,9 @@
 // What this browser remembers of its user. Framework-free; whoever wants to know of changes subscribes.
 
 export type Theme = "light" | "dark" | "system";
-export type Language = "en" | "zh-CN";
+/** Each by its own name. A further one has a row here, one in `i18n/words.ts`, and its file. */
+export const LANGUAGES = { en: "English", "zh-CN": "简体中文" } as const;
+export type Language = keyof typeof LANGUAGES;
 
 export const THEME_KEY = "throughline.theme";
 export const LANGUAGE_KEY = "throughline.language";
@@ -62,8 +64,16 @@ export const theme = new Preference<Theme>(THEME_KEY, (value) =>
   value === "light" || value === "dark" ? value : "system",
 );
 
+const primary = (tag: string): string | undefined => tag.toLowerCase().split("-")[0];
+
+/** The language of the page that is nearest: `zh-TW` is read in `zh-CN`, what there is none for in English. */
+export function languageFor(tag: string): Language {
+  const all = Object.keys(LANGUAGES) as Language[];
+  return all.find((one) => one === tag) ?? all.find((one) => primary(one) === primary(tag)) ?? "en";
+}
+
 export const language = new Preference<Language>(LANGUAGE_KEY, (value) =>
-  (value ?? navigator.language).toLowerCase().startsWith("zh") ? "zh-CN" : "en",
+  languageFor(value ?? globalThis.navigator?.language ?? "en"),
 );
 
 /** What a screen reader is told of a message that streams. */
@@ -78,6 +88,25 @@ export type AvatarShown = "shown" | "hidden";
 
 export const avatarShown = new Preference<AvatarShown>("throughline.avatar", (value) =>
   value === "hidden" ? value : "shown",
+);
+
+/** Where its bubble was moved to on a narrow screen: `x y`, each from 0 (left, top) to 1; empty: over the composer. */
+export const bubblePlace = new Preference<string>("throughline.bubble", (value) =>
+  value !== null && /^(?:0(?:\.\d+)?|1(?:\.0+)?) (?:0(?:\.\d+)?|1(?:\.0+)?)$/.test(value) ? value : "",
+);
+
+/** Whether conversations are listed beside the chat, where there is room. */
+export type ConversationsShown = "shown" | "hidden";
+
+export const conversationsShown = new Preference<ConversationsShown>("throughline.conversations", (value) =>
+  value === "hidden" ? value : "shown",
+);
+
+/** Whether this browser tells of turns that end or ask while nobody looks. */
+export type NoticesWanted = "on" | "off";
+
+export const noticesWanted = new Preference<NoticesWanted>("throughline.notices", (value) =>
+  value === "on" ? value : "off",
 );
 
 /** The agent that answers in this browser; empty: the one that the server names. R: O4 */

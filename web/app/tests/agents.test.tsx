@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { draftOf, isAt, isChanged, settingsOf, valueAt } from "../src/agents/model/form.ts";
 import { numberOf, ruleDraft, ruleOf, strayTests } from "../src/agents/model/rules.ts";
+import { textRuleDraft, textRuleOf, unfinished, withTarget } from "../src/agents/model/text-rules.ts";
 import AgentsView from "../src/agents/view.tsx";
 import { language } from "../src/preferences.ts";
 import { ClientProvider } from "../src/session/context.tsx";
@@ -121,6 +122,46 @@ describe("settings and what is typed of them", () => {
     [undefined, "model", false],
   ])("a mistake at %s is at %s: %s", (param, path, is) => {
     expect(isAt(param, path)).toBe(is);
+  });
+});
+
+// R: U4
+describe("text rules as they are typed", () => {
+  test("any rule says itself again", () => {
+    const rule = fc.record(
+      {
+        name: fc.string({ minLength: 1 }),
+        pattern: fc.string(),
+        replace: fc.string(),
+        in: fc.constantFrom("shown", "model"),
+        target_roles: fc.subarray(["assistant", "tool", "user"], { minLength: 1 }),
+        enabled: fc.constant(false),
+      },
+      { requiredKeys: ["pattern", "replace", "in", "target_roles"] },
+    );
+    fc.assert(
+      fc.property(rule, (rule) => {
+        expect(textRuleOf(textRuleDraft(rule))).toEqual(rule);
+      }),
+    );
+    const hiding = { pattern: "x", hide: true, in: "shown", target_roles: ["tool"] };
+    expect(textRuleOf(textRuleDraft(hiding))).toEqual(hiding);
+  });
+
+  test("what is shown is never about messages of the user", () => {
+    const draft = textRuleDraft({ pattern: "x", replace: "", in: "model", target_roles: ["user"] });
+    expect(withTarget(draft, "shown").roles).toEqual(["assistant"]);
+    expect(withTarget(draft, "model").roles).toEqual(["user"]);
+  });
+
+  test("one without a pattern is no mistake while somebody types, and the others keep their places", () => {
+    const rules = ["a", "", "b"].map((pattern) => ({ pattern, replace: "", in: "shown" }));
+    const { text_rules } = unfinished(settings({ text_rules: rules }));
+    expect(text_rules?.map(({ pattern, enabled }) => [pattern, enabled !== false])).toEqual([
+      ["a", true],
+      [".", false],
+      ["b", true],
+    ]);
   });
 });
 
@@ -378,7 +419,8 @@ describe("the view", () => {
   test("an agent of the file is looked at and copied; a name that is taken can be mended", async () => {
     const there = server();
     await at("default", there);
-    expect(screen.getByLabelText("System prompt")).toBeDisabled();
+    expect(screen.queryByRole("textbox", { name: "System prompt" })).toBeNull();
+    expect(screen.getByText("System prompt", { exact: false, selector: "dt" })).toBeVisible();
     expect(screen.queryByRole("button", { name: "Delete" })).toBeNull();
     await userEvent.click(screen.getByRole("button", { name: "Duplicate to edit" }));
     const name = screen.getByLabelText("Name");
@@ -417,10 +459,10 @@ describe("the view", () => {
       version: 1,
     });
     await at("mine", there);
-    screen.getByRole("button", { name: "Move rule 1 down" }).focus();
+    screen.getByRole("button", { name: "Move down: Rule 1" }).focus();
     await userEvent.keyboard("{Enter}");
     // It is at the end: what is left is to move it up.
-    expect(screen.getByRole("button", { name: "Move rule 2 up" })).toHaveFocus();
+    expect(screen.getByRole("button", { name: "Move up: Rule 2" })).toHaveFocus();
     await userEvent.click(screen.getByRole("button", { name: /^Save/ }));
     await screen.findByText(/Applies to new turns/);
     expect(there.agents.get("mine")?.settings.policy).toEqual([

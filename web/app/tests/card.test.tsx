@@ -97,15 +97,57 @@ test("arguments that cannot be run are named as what is wrong", () => {
 test("a question opens its card, and the answer is bound to what was shown", async () => {
   show(QUESTION);
   const question = await screen.findByRole("group", { name: /wants to run demo.calendar/ });
-  expect(within(question).getByText(/"Tea"/)).toBeInTheDocument();
-  await userEvent.selectOptions(within(question).getByLabelText("Remember"), "conversation");
+  expect(within(question).getByText("Tea")).toBeInTheDocument();
   await userEvent.click(within(question).getByRole("button", { name: /^Approve/ }));
   expect(asked).toEqual([
-    {
-      path: "/v1/turns/turn_1/approvals/q1",
-      body: { decision: "approve", remember: "conversation", arguments_hash: "h" },
-    },
+    { path: "/v1/turns/turn_1/approvals/q1", body: { decision: "approve", arguments_hash: "h" } },
   ]);
+});
+
+// R: A2 (D2)
+test.each([
+  ["This tool in this turn", false, { scope: "turn", arguments: "any" }],
+  ["This tool in this conversation", true, { scope: "conversation", arguments: "these" }],
+  ["Always this tool", false, { scope: "always", arguments: "any" }],
+] as const)("an answer may last: %s, only these arguments: %s", async (label, onlyThese, remember) => {
+  show(QUESTION);
+  const question = await screen.findByRole("group", { name: /wants to run demo.calendar/ });
+  expect(within(question).queryByText(/never ask again/)).toBeNull();
+  await userEvent.click(within(question).getByRole("button", { name: "More ways to approve" }));
+  // What will never be asked again is named.
+  expect(within(question).getByText(/demo.calendar changes data and will never ask again/)).toBeVisible();
+  if (onlyThese) {
+    await userEvent.click(within(question).getByRole("checkbox", { name: "Only these arguments" }));
+    expect(within(question).getByText(/with exactly these arguments/)).toBeVisible();
+  }
+  await userEvent.click(within(question).getByRole("button", { name: label }));
+  expect(asked[0]?.body).toEqual({ decision: "approve", remember, arguments_hash: "h" });
+});
+
+// R: A2 (D9)
+test("what was edited stands in the head of the card, with who did it", () => {
+  const { container } = show({
+    status: "success",
+    arguments: { title: "Tea" },
+    input_summary: "title: Tea",
+    ran_with: { title: "Coffee" },
+  });
+  expect(container.querySelector(".summary")).toHaveTextContent("title: Coffee");
+  expect(screen.getByRole("button", { name: /edited by you/ })).toBeInTheDocument();
+});
+
+// R: T5 (D18)
+test("a folded card shows how far its tool is, in numbers and as a bar", () => {
+  const { container } = show({ status: "running", progress: { progress: 3, total: 10, message: "Reading" } });
+  expect(container.querySelector(".summary")).toHaveTextContent("3 / 10 · Reading");
+  expect(container.querySelector("progress")).toHaveAttribute("value", "3");
+});
+
+// R: U6 (critique 3, 12, 13)
+test("people's name for a tool comes first, and what is done needs no badge", () => {
+  const { container } = show({ status: "success", title: "Calendar" });
+  expect(screen.getByRole("button", { name: /^Calendar/ })).toHaveTextContent("demo.calendar");
+  expect(container.querySelector(".pill")?.firstElementChild?.tagName).toBe("svg");
 });
 
 test("a denial tells its reason", async () => {
@@ -118,7 +160,9 @@ test("a denial tells its reason", async () => {
 test("arguments are edited before they run, and nonsense is not sent", async () => {
   show(QUESTION);
   await userEvent.click(await screen.findByRole("button", { name: "Edit arguments" }));
-  const field = screen.getByRole("textbox", { name: "Arguments" });
+  // The tool cannot be asked for its form here, so it is JSON.
+  const field = await screen.findByRole("textbox", { name: "Arguments" });
+  asked.length = 0;
   await userEvent.clear(field);
   await userEvent.type(field, "[[1]");
   await userEvent.click(screen.getByRole("button", { name: /Approve with edits/ }));

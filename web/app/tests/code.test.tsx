@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { piecesOf } from "../src/chat/blocks/highlight.ts";
 import { languageNames } from "../src/chat/blocks/languages.ts";
-import { Markdown } from "../src/chat/blocks/markdown.tsx";
+import { Markdown } from "../src/chat/blocks/markdown/markdown.tsx";
 
 // R: U6
 test.each([
@@ -34,11 +34,11 @@ test.each([
   ["c", "#include <a.h>\nint f(void);", { "#include": "key", int: "key", f: "name" }],
   ["sh", 'echo "$HOME" $X # end', { echo: "key", $X: "name", "# end": "remark" }],
   ["json", '{"a": 1}', { '"a"': "name", "1": "number" }],
-])("%s has colours, and its text is what it was", (language, code, expected) => {
+])("%s has colors, and its text is what it was", (language, code, expected) => {
   const pieces = piecesOf(code, language);
   expect(pieces.map(({ text }) => text).join("")).toBe(code);
-  for (const [text, colour] of Object.entries(expected)) {
-    expect(pieces.find((piece) => piece.text.trim() === text)?.colour, text).toBe(colour);
+  for (const [text, color] of Object.entries(expected)) {
+    expect(pieces.find((piece) => piece.text.trim() === text)?.color, text).toBe(color);
   }
 });
 
@@ -92,7 +92,7 @@ test.each(languageNames())(
   },
 );
 
-test("code is coloured when its fence is closed, not before, and only where the language is known", async () => {
+test("code is colored when its fence is closed, not before, and only where the language is known", async () => {
   const open = "```rust\nfn main() {}";
   const { container, rerender } = render(<Markdown text={open} isOpen />);
   rerender(<Markdown text={`${open}\n\`\`\`\n\n\`\`\`cobol\nMOVE A TO B.\n\`\`\`\n`} isOpen />);
@@ -103,7 +103,7 @@ test("code is coloured when its fence is closed, not before, and only where the 
   expect(container.querySelectorAll("code")[1]?.children).toHaveLength(0);
 });
 
-test("nothing is coloured while the fence is open", () => {
+test("nothing is colored while the fence is open", () => {
   const idle = vi.fn(() => 1);
   vi.stubGlobal("requestIdleCallback", idle);
   vi.stubGlobal("cancelIdleCallback", vi.fn());

@@ -55,7 +55,7 @@ test("an agent is called like its model, and not like one of the configuration f
   expect(agentName("x", ".hidden", [])).toBe("-hidden");
 });
 
-const json = (body: unknown, status = 200): Response => new Response(JSON.stringify(body), { status });
+const json = (body: unknown, status = 200): Response => Response.json(body, { status });
 const refusal = (code: string, status: number, more: object = {}): Response =>
   json({ error: { code, type: "invalid_request_error", message: "No.", ...more } }, status);
 
@@ -77,8 +77,12 @@ function open(known: readonly object[], answer: (sent: Sent, name: string) => Re
       const body: Sent = JSON.parse(String(init.body));
       const to = path.split("/").at(-2) ?? "";
       sent.push({ to, ...body });
-      const models = ["m/one", "two"];
-      return answer(body, to) ?? json({ upstream: {}, models, ...(body.agent && { agent: body.agent }) });
+      const models = ["m/one", "two", "known"];
+      const model_facts = {
+        known: { context_tokens: 1_047_576, output_tokens: 32_768, vision: true, tools: true, audio: false },
+      };
+      const agent = body.agent && { agent: body.agent };
+      return answer(body, to) ?? json({ upstream: {}, models, model_facts, ...agent });
     },
   });
   render(
@@ -100,6 +104,8 @@ test("a wrong key is told at its field; the right one leads to the models, and i
   expect((await screen.findByRole("alert")).textContent).toContain("HTTP 401");
   await user.clear(field);
   await user.type(field, "right{Enter}");
+  // What is known of a model stands beside its name, and nothing where nothing is.
+  await screen.findByRole("button", { name: /known\s*1\.05M context · images · tools/ });
   await user.click(await screen.findByRole("button", { name: "m/one" }));
   await waitFor(() => expect(answering.get()).toBe("one"));
   expect(sent).toEqual([

@@ -59,7 +59,7 @@ describe("what is looked for", () => {
   });
 
   test("what an address says that nobody knows is left out", () => {
-    expect(placeOf("?since=1999&colour=red&tool=&q=tea")).toEqual({ filter: { q: "tea" } });
+    expect(placeOf("?since=1999&color=red&tool=&q=tea")).toEqual({ filter: { q: "tea" } });
   });
 
   test.each([
@@ -152,6 +152,20 @@ describe("the list", () => {
       "calls?tool=time.now&limit=100",
       "calls?tool=time.now&limit=100&cursor=c",
     ]);
+  });
+
+  test("goes on by itself while a search has found nothing, and counts no more than was counted", async () => {
+    const { asked, calls } = server(async (url) => {
+      if (url.pathname.endsWith("/counts"))
+        return Response.json({ total: 1, by_status: [], by_tool: [], partial: true });
+      const isLast = url.searchParams.get("cursor") === "b";
+      const next = url.searchParams.has("cursor") ? "b" : "a";
+      return Response.json(isLast ? { items: [call(1)] } : { items: [], next, partial: true });
+    });
+    await calls.show({ q: "tea" });
+    expect(calls.get().rows.map((row) => row.tool_id)).toEqual(["turn_1.1"]);
+    expect(calls.get().total).toBeUndefined();
+    expect(asked.filter((one) => one.startsWith("calls?"))).toHaveLength(3);
   });
 
   test("counts what other states and tools would show", async () => {

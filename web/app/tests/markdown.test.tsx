@@ -1,10 +1,16 @@
-import { render } from "@testing-library/react";
+import { cleanup, render, within } from "@testing-library/react";
+import { csvOf, read } from "@throughline/markdown";
+import fc from "fast-check";
+import type { Tokens } from "marked";
 import { expect, test } from "vitest";
-import { Markdown } from "../src/chat/blocks/markdown.tsx";
+import { Markdown } from "../src/chat/blocks/markdown/markdown.tsx";
+import { OWN_EXAMPLES } from "./examples.ts";
 
 function drawn(text: string): HTMLElement {
   return render(<Markdown text={text} isOpen={false} />).container;
 }
+
+const parsed = (html: string) => new DOMParser().parseFromString(html, "text/html");
 
 test("headings, lists, tables, code and emphasis are elements", () => {
   const page = drawn(
@@ -33,6 +39,29 @@ test("a text that grows piece by piece ends as the whole", () => {
   expect(container.innerHTML).toBe(drawn(text).innerHTML);
 });
 
+test("any text that is cut anywhere while it grows ends as the whole", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom(...OWN_EXAMPLES.map(([text]) => text)), { minLength: 1, maxLength: 4 }),
+      fc.array(fc.nat(400), { maxLength: 12 }),
+      (parts, cuts) => {
+        const text = parts.join("\n\n");
+        const { container, rerender, unmount } = render(<Markdown text="" isOpen />);
+        for (const cut of cuts.sort((a, b) => a - b)) rerender(<Markdown text={text.slice(0, cut)} isOpen />);
+        rerender(<Markdown text={text} isOpen={false} />);
+        const whole = drawn(text);
+        // Ids of footnotes begin with those of their message.
+        const page = (shown: HTMLElement) => shown.innerHTML.replace(/_r_\w+_/g, "");
+        const same = parsed(page(container)).isEqualNode(parsed(page(whole)));
+        expect(same, `${page(container)}\n${page(whole)}`).toBe(true);
+        unmount();
+        cleanup();
+      },
+    ),
+    { numRuns: 60 },
+  );
+}, 60_000);
+
 test("a link whose address comes last leads there in the text that was read long before", () => {
   const text = `See [the source][1] first.\n\n${"words\n\n".repeat(40)}[1]: https://example.com/late\n`;
   const { container, rerender } = render(<Markdown text="" isOpen />);
@@ -47,4 +76,59 @@ test("a passage that is left behind keeps its elements", () => {
   rerender(<Markdown text={paragraphs.join("\n\n")} isOpen />);
   expect(container.querySelectorAll("p")[0]).toBe(first);
   expect(container.querySelectorAll(".passage").length).toBe(5);
+});
+
+// R: U1
+test("a task has one box, which is called like its own text", () => {
+  const page = drawn("- [ ] open *task*\n  - nested\n- [x] done\n\n1. [x] loose\n\n   more\n");
+  const boxes = within(page).getAllByRole("checkbox");
+  expect(boxes.map((box) => box.closest("label")?.textContent)).toEqual(["open task", "done", "loose"]);
+  expect(boxes.map((box) => (box as HTMLInputElement).checked)).toEqual([false, true, true]);
+  expect(page.textContent).not.toContain("[");
+});
+
+// R: U1
+test("subscript, footnotes, alerts and a few tags are elements, and a single tilde strikes nothing", () => {
+  const page = drawn(
+    "H~2~O x^2^ ~5~ <kbd>Ctrl</kbd>[^a]\n\n> [!WARNING]\n> Mind.\n\n<details>\n<summary>More</summary>\n\n**in**\n\n</details>\n\n| a |\n|---|\n| x<br>y |\n\n[^a]: Note.",
+  );
+  for (const [selector, text] of [
+    ["sub", "2"],
+    ["sup:not([class])", "2"],
+    ["kbd", "Ctrl"],
+    [".footnote-ref", "1"],
+    [".footnote", "1Note."],
+    ["blockquote[data-alert=warning] .alert-title", "Warning"],
+    ["details summary", "More"],
+    ["details strong", "in"],
+  ] as const) {
+    expect(page.querySelector(selector)?.textContent, selector).toBe(text);
+  }
+  expect(page.querySelector("del")).toBeNull();
+  expect(page.querySelector("td br")).not.toBeNull();
+  const [jump] = page.querySelectorAll<HTMLAnchorElement>(".footnote-ref a");
+  expect(jump?.getAttribute("href")?.slice(1)).toBe(page.querySelector(".footnote")?.id);
+});
+
+// R: U1
+test("each block has the direction of its own text", () => {
+  const page = drawn("# שלום\n\nעולם\n\n- פריט\n- item\n\n> ציטוט\n\n| א |\n|---|\n| ב |");
+  for (const selector of ["h3", "p", "td", "th"])
+    expect(page.querySelector(selector)).toHaveAttribute("dir", "auto");
+  for (const selector of ["ul", "li", "blockquote", "table"])
+    expect(page.querySelector(selector)).toHaveAttribute("dir", "rtl");
+  expect(page.querySelectorAll("li")[1]).toHaveAttribute("dir", "ltr");
+});
+
+test("details within details end somewhere, and tags that are never closed are text", () => {
+  const page = drawn(`${"<details>\n\n".repeat(2_000)}x`);
+  expect(page.textContent).toContain("x");
+  expect(page.querySelectorAll("details").length).toBeLessThan(10);
+  expect(drawn(`a ${"<kbd>".repeat(5_000)}`).textContent).toContain("<kbd><kbd>");
+});
+
+// R: U1
+test("a table is copied as a spreadsheet reads it, and no cell runs there", () => {
+  const [table] = read('| a, b | **c** |\n|---|---|\n| =1+1 | x<br>"y" |\n| -5 | +49 |');
+  expect(csvOf(table as Tokens.Table)).toBe('"a, b",c\r\n\'=1+1,"x\n""y"""\r\n-5,+49');
 });

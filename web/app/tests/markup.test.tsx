@@ -8,7 +8,7 @@ import { visible } from "@throughline/visible";
 import type { ReactElement } from "react";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Avatar } from "../src/avatar/model.ts";
-import { Markdown } from "../src/chat/blocks/markdown.tsx";
+import { Markdown } from "../src/chat/blocks/markdown/markdown.tsx";
 import { Card } from "../src/chat/card/card.tsx";
 import { ChatProvider, EntryProvider } from "../src/chat/context.tsx";
 import { Attention } from "../src/chat/model/attention.ts";
@@ -28,21 +28,25 @@ const OWN: readonly string[] = [
   "| <svg onload=alert(1)> |\n|---|\n| <math><mi xlink:href=javascript:alert(1)> |",
   '```html"><img src=x onerror=alert(1)>\n<iframe src=//evil.example></iframe>\n```',
   "<style>@import url(//evil.example)</style><link rel=stylesheet href=//evil.example><base href=//evil.example>",
+  "<kbd onclick=alert(1)>k</kbd> <sub style=x>s</sub> <details open ontoggle=alert(1)>\n<summary onclick=alert(1)>s</summary>\n</details>",
+  '<details>\n<summary><img src=x onerror=alert(1)></summary>\n\n<a href="javascript:alert(1)">x</a>\n\n</details>',
+  'a[^"onclick=alert(1)] [^<svg/onload=alert(1)>]\n\n[^"onclick=alert(1)]: <script>alert(1)</script>\n[^<svg/onload=alert(1)>]: x',
+  "[x](java&#115;cript&colon;alert(1)) [y](&#106;avascript:alert(1)) &lt;script&gt;alert(1)&lt;/script&gt;",
   '{"a":"<img src=x onerror=alert(1)>","<b>":[{"__proto__":"<i>"}]}',
 ];
 
 const ELEMENTS = new Set(
-  "div p h3 h4 h5 h6 strong em del code pre blockquote ul ol li input table thead tbody tr th td hr br a span button section bdi svg path circle rect line polyline ellipse polygon".split(
+  "div p h3 h4 h5 h6 strong em del code pre blockquote ul ol li input label kbd mark sub sup b i s u ins small details summary table thead tbody tr th td hr br a span button section bdi svg path circle rect line polyline ellipse polygon".split(
     " ",
   ),
 );
 const ATTRIBUTES = new Set(
-  "class style id href target rel title tabindex role type disabled checked hidden start name d x y x1 x2 y1 y2 cx cy r rx ry width height points viewBox fill stroke stroke-width stroke-linecap stroke-linejoin xmlns".split(
+  "class style id dir open href target rel title tabindex role type disabled checked hidden start name d x y x1 x2 y1 y2 cx cy r rx ry width height points viewBox fill stroke stroke-width stroke-linecap stroke-linejoin xmlns".split(
     " ",
   ),
 );
 /** What somebody else wrote has no say in these; they are the page's own. */
-const OF_THE_PAGE = /^(aria-|data-(token|look|status|kind|open)$)/;
+const OF_THE_PAGE = /^(aria-|data-(token|look|status|kind|open|alert)$)/;
 
 function checkInert(page: HTMLElement): void {
   for (const element of page.querySelectorAll("*")) {
@@ -52,8 +56,8 @@ function checkInert(page: HTMLElement): void {
     }
     expect(element.getAttribute("style") ?? "").toMatch(/^(text-align: (left|right|center);)?$/);
     const href = element.getAttribute("href");
-    // The page's own link leads from a call to the tester.
-    if (href !== null) expect(href).toMatch(/^(https?:\/\/|mailto:|\/tester#tool=)/);
+    // The page's own links lead from a call to the tester, and between a text and its footnotes.
+    if (href !== null) expect(href).toMatch(/^(https?:\/\/|mailto:|\/tester#tool=|#_r_\w+_(ref|note)-\d+$)/);
   }
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { act, render, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { type MetricsInfo, Throughline } from "@throughline/client";
+import { type MetricsInfo, type ThresholdInfo, Throughline } from "@throughline/client";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Lines } from "../src/charts/lines.tsx";
@@ -17,7 +17,9 @@ import {
   failedOf,
   percent,
   RANGES,
+  type Range,
   rangeOf,
+  rangeWithData,
   rounded,
 } from "../src/metrics/model.ts";
 import MetricsView from "../src/metrics/view.tsx";
@@ -26,12 +28,20 @@ import { ClientProvider } from "../src/session/context.tsx";
 import { go } from "../src/shell/router.ts";
 
 const NOW = new Date(2026, 10, 22, 14, 2, 11).getTime();
-const DAY = rangeOf("");
+const DAY = RANGES[1] as Range;
 
 beforeEach(() => language.set("en"));
 
 const none = { count: 0 };
-const turns = { total: 2, first_token_ms: { count: 2, p50: 212, p95: 1_400 }, tokens_per_second: none };
+const turns = {
+  total: 2,
+  input_tokens: 12_400,
+  output_tokens: 80,
+  first_token_ms: { count: 2, p50: 212, p95: 1_400 },
+  tokens_per_second: none,
+  rated_up: 0,
+  rated_down: 0,
+};
 const calls = {
   total: 4,
   finished: 3,
@@ -40,7 +50,15 @@ const calls = {
   duration_ms: { count: 3, p50: 684, p95: 30_000 },
 };
 const quiet = {
-  turns: { total: 0, first_token_ms: none, tokens_per_second: none },
+  turns: {
+    total: 0,
+    input_tokens: 0,
+    output_tokens: 0,
+    first_token_ms: none,
+    tokens_per_second: none,
+    rated_up: 0,
+    rated_down: 0,
+  },
   calls: { total: 0, finished: 0, failed: 0, duration_ms: none },
 };
 const METRICS: MetricsInfo = {
@@ -58,6 +76,20 @@ const METRICS: MetricsInfo = {
   ],
   tools: [{ tool_name: "demo.weather", ...calls }],
   tools_left_out: 0,
+  models: [{ name: "demo/one", failed: 1, ...turns }],
+  agents: [{ name: "default", failed: 1, ...turns }],
+  errors: [{ name: "tool_failed", count: 1 }],
+  conversations: [
+    {
+      conversation_id: "conv_1",
+      title: "Weather",
+      turns: 2,
+      input_tokens: 12_400,
+      output_tokens: 80,
+      calls: 4,
+      failed_calls: 1,
+    },
+  ],
   buckets: [
     { from: NOW - 86_400_000, turns, calls },
     { from: NOW - 43_200_000, ...quiet },
@@ -67,13 +99,54 @@ const METRICS: MetricsInfo = {
   calls_cut: false,
 };
 
-function server(answer: () => Response) {
+/** Thresholds of a server on which tools are slow. */
+const THRESHOLDS: ThresholdInfo[] = [
+  {
+    name: "streaming_tool_detection_rate",
+    side: "at_least",
+    unit: "ratio",
+    limit: 0.95,
+    samples: 40,
+    value: 0.9,
+    holds: false,
+    window_ms: 900_000,
+  },
+  {
+    name: "streaming_tool_execution_latency_p95",
+    side: "at_most",
+    unit: "s",
+    limit: 3,
+    samples: 40,
+    value: 2,
+    holds: true,
+    window_ms: 900_000,
+  },
+  {
+    name: "streaming_rollback_count",
+    side: "at_most",
+    unit: "per_minute",
+    limit: 10,
+    samples: 2,
+    value: 0.4,
+    holds: true,
+    window_ms: 300_000,
+  },
+];
+
+/** `times`: when turns began, newest first. */
+function server(answer: () => Response, times: readonly number[] = [], isAdmin = true) {
   const asked: { url: URL; body: unknown }[] = [];
   const client = new Throughline({
     baseUrl: "http://server",
     fetch: async (input, init) => {
-      asked.push({ url: new URL(String(input)), body: init?.body && JSON.parse(String(init.body)) });
-      return answer();
+      const url = new URL(String(input));
+      asked.push({ url, body: init?.body && JSON.parse(String(init.body)) });
+      if (url.pathname === "/v1/history/turns") {
+        const found = times.find((at) => at < Number(url.searchParams.get("until")));
+        return Response.json({ items: found === undefined ? [] : [{ started_at: found }] });
+      }
+      if (url.pathname !== "/v1/metrics/thresholds") return answer();
+      return isAdmin ? Response.json({ items: THRESHOLDS }) : new Response("{}", { status: 403 });
     },
   });
   return { asked, client };
@@ -84,10 +157,10 @@ describe("a time", () => {
   test("is what the address says, and leads to the calls of it", () => {
     for (const range of RANGES) {
       expect(rangeOf(addressOfRange(range).replace(/^[^?]*/, ""))).toBe(range);
-      expect(callsOf(range)).toBe(`/history?since=${range.span}`);
+      expect(callsOf(range)).toBe(`/history/calls?since=${range.span}`);
     }
-    expect(rangeOf("?range=1999")).toBe(DAY);
-    expect(callsOf(DAY, { tool: "a b", slow: "1" })).toBe("/history?tool=a+b&slow=1&since=day");
+    expect(rangeOf("?range=1999")).toBeUndefined();
+    expect(callsOf(DAY, { tool: "a b", slow: "1" })).toBe("/history/calls?tool=a+b&slow=1&since=day");
   });
 
   test("ends behind now, and its parts begin at the same times whenever one looks", async () => {
@@ -106,6 +179,18 @@ describe("a time", () => {
       }),
       { numRuns: 30 },
     );
+  });
+
+  const HOUR_MS = 3_600_000;
+  test.each([
+    ["nothing at all", [], "day"],
+    ["the first hour", [NOW - 60_000], "hour"],
+    ["today and before", [NOW - 60_000, NOW - 5 * HOUR_MS], "day"],
+    ["three days ago", [NOW - 72 * HOUR_MS], "week"],
+    ["a year ago", [NOW - 8_760 * HOUR_MS], "month"],
+  ] as const)("begins as the one that has something to show: %s", async (_, times, span) => {
+    const { client } = server(() => Response.json(METRICS), times);
+    expect((await rangeWithData(client, NOW, new AbortController().signal)).span).toBe(span);
   });
 
   test("failures are those of every state that is one", () => {
@@ -132,9 +217,9 @@ describe("a time", () => {
 
 // R: U5, U6
 describe("the view", () => {
-  const show = (answer: () => Response) =>
+  const show = (answer: () => Response, isAdmin = true) =>
     render(
-      <ClientProvider value={server(answer).client}>
+      <ClientProvider value={server(answer, [], isAdmin).client}>
         <MetricsView />
       </ClientProvider>,
     );
@@ -149,13 +234,57 @@ describe("the view", () => {
     expect(tile("Error rate")).toHaveTextContent("1 of 3 failed");
     const leads = (name: string): string | null =>
       within(tile(name)).getByRole("link", { name }).getAttribute("href");
-    expect(leads("Tool duration")).toBe("/history?slow=1&since=day");
-    expect(leads("Error rate")).toBe("/history?status=error%2Ctimed_out%2Cunknown&since=day");
-    expect(leads("Waiting for you")).toBe("/history?status=awaiting_approval");
+    expect(leads("Tool duration")).toBe("/history/calls?slow=1&since=day");
+    expect(leads("Error rate")).toBe("/history/calls?status=error%2Ctimed_out%2Cunknown&since=day");
+    expect(leads("Waiting for you")).toBe("/history/calls?status=awaiting_approval");
     expect(screen.getByRole("link", { name: "demo.weather" })).toHaveAttribute(
       "href",
-      "/history?tool=demo.weather&since=day",
+      "/history/calls?tool=demo.weather&since=day",
     );
+  });
+
+  test("says what was read and written, by whom, why calls failed, and where", async () => {
+    show(() => Response.json(METRICS));
+    const tokens = await screen.findByRole("listitem", { name: "Tokens" });
+    expect(tokens).toHaveTextContent(/In.*12\.4 k.*Out.*80|12\.4 k/);
+    const model = within(screen.getByRole("table", { name: "By model" }));
+    expect(model.getByRole("link", { name: "demo/one" })).toHaveAttribute(
+      "href",
+      "/history?model=demo%2Fone&since=day",
+    );
+    expect(screen.getByRole("table", { name: "By agent" })).toHaveTextContent("default");
+    const errors = within(screen.getByRole("table", { name: "Why calls failed" }));
+    expect(errors.getByRole("link", { name: "tool_failed" })).toHaveAttribute(
+      "href",
+      "/history/calls?q=tool_failed&since=day",
+    );
+    const conversations = screen.getByRole("table", { name: "By conversation" });
+    expect(
+      within(conversations)
+        .getAllByRole("cell")
+        .map((cell) => cell.textContent),
+    ).toEqual(["2", "12.4 k", "80", "4", "1"]);
+  });
+
+  test("marks a threshold that is crossed, and draws the limit into the chart", async () => {
+    show(() => Response.json(METRICS));
+    const detection = await screen.findByRole("listitem", { name: "Calls detected" });
+    expect(detection).toHaveAttribute("data-alarm", "true");
+    expect(detection).toHaveTextContent("Alarm, limit: at least 95 %");
+    expect(screen.getByRole("listitem", { name: "Changes of model or mode" })).toHaveAttribute(
+      "data-alarm",
+      "false",
+    );
+    const took = screen.getByRole("listitem", { name: "Tool duration" });
+    expect(took).toHaveTextContent("p95 limit: at most 3.0 s");
+    expect(took.querySelector(".limit")).toHaveAttribute("data-limit", "3000");
+  });
+
+  test("shows the rest to whoever may not know of the whole server", async () => {
+    show(() => Response.json(METRICS), false);
+    await screen.findByRole("listitem", { name: "Tokens" });
+    expect(screen.queryByRole("listitem", { name: "Calls detected" })).toBeNull();
+    expect(screen.queryByRole("alert")).toBeNull();
   });
 
   test("what the charts show stands in a table as well, without the parts in which nothing was done", async () => {

@@ -1,15 +1,15 @@
-import { emptyMessage, type Place } from "@throughline/client";
+import { type Block, type BlockPosition, emptyMessage } from "@throughline/client";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { duration } from "../src/chat/clock.ts";
 import { Announcements } from "../src/chat/model/announcements.ts";
-import { namesOf, rowsOf } from "../src/chat/model/groups.ts";
+import { deedsOf, rowsOf } from "../src/chat/model/groups.ts";
 import { type Seen, statusOf } from "../src/chat/model/status.ts";
 import { grouped } from "../src/i18n/en.ts";
 import { wordsOf } from "../src/i18n/words.ts";
 import { takeLink } from "../src/session/session.ts";
 
-const text = (at: number): Place => ({ at, kind: "text" });
-const call = (at: number, status: NonNullable<Place["status"]>, tool = "t.x"): Place => ({
+const text = (at: number): BlockPosition => ({ at, kind: "text" });
+const call = (at: number, status: NonNullable<BlockPosition["status"]>, tool = "t.x"): BlockPosition => ({
   at,
   kind: "tool_call",
   status,
@@ -36,13 +36,25 @@ describe("groups", () => {
     expect(rows).toEqual([0, [1, 2], 3, 4, 5, [6, 7], 8]);
   });
 
-  test("names are counted", () => {
+  test("a line says what its calls did, each tool by what people call it", () => {
+    const block = (title: string, asked: object): Block => ({
+      kind: "tool_call",
+      tool_name: "t.x",
+      title,
+      arguments: asked,
+    });
     const calls = [
-      call(0, "success", "weather"),
-      call(1, "success", "calendar"),
-      call(2, "success", "weather"),
+      block("Weather", { city: "Paris" }),
+      block("", {}),
+      block("Weather", { city: "Oslo", days: 2 }),
     ];
-    expect(namesOf(calls)).toBe("weather ×2, calendar");
+    expect(deedsOf(calls)).toBe("Weather: Paris · Oslo; t.x");
+  });
+
+  test("nothing folds that may not fold yet", () => {
+    const outline = [call(0, "success"), call(1, "success"), call(2, "success"), text(3)];
+    expect(rowsOf(outline, new Set([0, 1])).map(({ kind }) => kind)).toEqual(["group", "block", "block"]);
+    expect(rowsOf(outline, new Set([0])).map(({ kind }) => kind)).toEqual(Array(4).fill("block"));
   });
 });
 

@@ -117,6 +117,7 @@ describe("what the API refuses", () => {
     "too_many_tools",
     "tool_name_taken",
     "unknown_field",
+    "unknown_command",
     "unknown_value",
   ]);
   /** What the dialog of models says by itself. */

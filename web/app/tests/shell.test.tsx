@@ -1,9 +1,18 @@
 import { readFileSync } from "node:fs";
-import { render, screen, waitFor } from "@testing-library/react";
+import { act, render, renderHook, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { lazy, Suspense } from "react";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { applyPreferences, LANGUAGE_KEY, language, THEME_KEY, theme } from "../src/preferences.ts";
+import { useMenuWords } from "../src/chat/composer/menu-words.ts";
+import type { ViewWords } from "../src/i18n/views.ts";
+import { takeWords, wordsOf } from "../src/i18n/words.ts";
+import {
+  applyPreferences,
+  LANGUAGE_KEY,
+  language,
+  languageFor,
+  THEME_KEY,
+  theme,
+} from "../src/preferences.ts";
 import { SignedIn } from "../src/session/context.tsx";
 import { Session } from "../src/session/session.ts";
 import { Boundary } from "../src/shell/boundary.tsx";
@@ -59,24 +68,48 @@ describe("theme and language", () => {
   });
 });
 
-describe("a view whose file is gone", () => {
+// R: U6
+describe("languages", () => {
+  test.each([
+    ["en", "en"],
+    ["en-GB", "en"],
+    ["zh-CN", "zh-CN"],
+    ["zh-Hant-TW", "zh-CN"],
+    ["ZH", "zh-CN"],
+    ["fr-CA", "en"],
+    ["", "en"],
+  ])("%o is read in %s", (tag, expected) => expect(languageFor(tag)).toBe(expected));
+
+  test("a language that comes as one file has the words of every view", () => {
+    language.set("zh-CN");
+    const { result } = renderHook(() => useMenuWords());
+    expect(result.current.commands).toBe("命令和提示词");
+    const menu = { ...result.current, commands: "Befehle" };
+    act(() => takeWords("zh-CN", { words: wordsOf("zh-CN"), views: { menu } as ViewWords }));
+    expect(result.current.commands).toBe("Befehle");
+    act(() => takeWords("zh-CN", { words: wordsOf("zh-CN") }));
+    expect(result.current.commands).toBe("命令和提示词");
+  });
+});
+
+describe("a view that cannot be drawn", () => {
   test("says so, offers what helps, and leaves what is beside it alone", async () => {
     // React tells the console of what a boundary catches.
     const console_ = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const reload = vi.fn();
     vi.stubGlobal("location", { ...location, reload });
-    const Gone = lazy(() => Promise.reject(new TypeError("Failed to fetch dynamically imported module")));
+    const Wrong = (): never => {
+      throw new TypeError("it has no length");
+    };
     render(
       <>
         <p>beside it</p>
         <Boundary>
-          <Suspense>
-            <Gone />
-          </Suspense>
+          <Wrong />
         </Boundary>
       </>,
     );
-    expect(await screen.findByRole("alert")).toHaveTextContent("Failed to fetch");
+    expect(await screen.findByRole("alert")).toHaveTextContent("it has no length");
     expect(screen.getByText("beside it")).toBeInTheDocument();
     await userEvent.click(screen.getByRole("button", { name: "Reload" }));
     expect(reload).toHaveBeenCalledOnce();

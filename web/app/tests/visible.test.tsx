@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 const TURNED = "\u202e2026-11-24";
 
-test("what is hidden stands as its escape, in a colour of its own", () => {
+test("what is hidden stands as its escape, in a color of its own", () => {
   const { container } = render(
     <section title={TURNED} aria-label={`x ${TURNED}`}>
       {TURNED} and <b>{`a\u200b${TURNED}`}</b> {["\u{e0041}", 1, null]}

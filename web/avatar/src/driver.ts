@@ -6,6 +6,8 @@ export interface AvatarDriver {
   expression(name: string): CueResult;
   /** Without an index: any motion of the group. */
   motion(group: string, index?: number): CueResult;
+  /** Turns eyes and head to a place, each from -1 (left, up) to 1; 0 and 0: to whoever looks. */
+  look?(x: number, y: number): void;
   /** How far the mouth is open, 0 to 1, as often as there is news of the voice. */
   speak(level: number): void;
   /** `false` stops the frame loop: off the screen, in a hidden tab, or because the user wants it still. */

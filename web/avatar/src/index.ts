@@ -4,4 +4,4 @@ export { browserClock, type Clock } from "./clock.ts";
 export type { AvatarDriver, AvatarInfo, AvatarSource, CueResult } from "./driver.ts";
 export { Names } from "./names.ts";
 export { PUPPET, Puppet, type PuppetOptions } from "./puppet/puppet.ts";
-export { AvatarStage, FALL_BACK_MS, type StageState } from "./stage.ts";
+export { AvatarStage, FALL_BACK_MS, type Mood, type StageState } from "./stage.ts";

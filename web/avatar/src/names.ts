@@ -21,6 +21,7 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   Wave: ["waving", "hello", "hi", "greet", "bye", "挥手"],
   Nod: ["nodding", "yes", "agree", "点头"],
   Shake: ["shake_head", "no", "disagree", "摇头"],
+  Shrug: ["shrugging", "dunno", "who_knows", "耸肩"],
   Bow: ["bowing", "thanks", "鞠躬"],
   Dance: ["dancing", "跳舞"],
   Jump: ["hop", "cheer", "跳"],

@@ -8,6 +8,17 @@ import { Names } from "./names.ts";
 /** An expression outlives the turn by so much. */
 export const FALL_BACK_MS = 6_000;
 
+/** What goes on around it, in which it takes part as long as nobody asks for an expression. */
+export type Mood = "rest" | "thinks" | "watches" | "waits";
+
+/** The face of each mood, where the avatar has it. */
+const FACES: Readonly<Record<Mood, string>> = {
+  rest: "neutral",
+  thinks: "thinking",
+  watches: "neutral",
+  waits: "smile",
+};
+
 export interface StageState {
   /** The one that shows. */
   readonly expression: string;
@@ -25,6 +36,9 @@ export class AvatarStage {
   readonly #motions: Names;
   readonly #listeners = new Set<() => void>();
   readonly #neutral: string | undefined;
+  #mood: Mood = "rest";
+  /** Somebody has asked for the expression that shows. */
+  #isAsked = false;
   #state: StageState;
   #isSeen = true;
   #isTurnRunning = false;
@@ -56,6 +70,31 @@ export class AvatarStage {
 
   /** Another expression takes the place of the one before. */
   expression(asked: string): CueResult {
+    const shown = this.#show(asked);
+    if (shown.kind === "ok") this.#isAsked = true;
+    return shown;
+  }
+
+  /** What goes on; an expression that somebody has asked for stays. */
+  mood(mood: Mood): void {
+    if (mood === this.#mood) return;
+    this.#mood = mood;
+    if (this.#isAsked || this.#state.isPinned) return;
+    const face = this.#restFace();
+    if (face !== undefined && face !== this.#state.expression) this.#show(face);
+  }
+
+  /** Looks at a place, from -1 (left, up) to 1 each way; at nothing: to whoever looks. */
+  look(x = 0, y = 0): void {
+    this.#driver.look?.(x, y);
+  }
+
+  /** How it looks while nobody asks for anything. */
+  #restFace(): string | undefined {
+    return this.#expressions.find(FACES[this.#mood]) ?? this.#neutral;
+  }
+
+  #show(asked: string): CueResult {
     const name = this.#expressions.find(asked);
     if (name === undefined) return { kind: "unknown", known: this.#expressions.known };
     const shown = this.#driver.expression(name);
@@ -115,9 +154,12 @@ export class AvatarStage {
     this.#forgetFallBack?.();
     this.#forgetFallBack = undefined;
     const { isPinned, expression } = this.#state;
-    const neutral = this.#neutral;
-    if (isPinned || this.#isTurnRunning || neutral === undefined || expression === neutral) return;
-    this.#forgetFallBack = this.#clock.after(FALL_BACK_MS, () => this.expression(neutral));
+    const rest = this.#restFace();
+    if (isPinned || this.#isTurnRunning || rest === undefined || expression === rest) return;
+    this.#forgetFallBack = this.#clock.after(FALL_BACK_MS, () => {
+      this.#isAsked = false;
+      this.#show(this.#restFace() ?? rest);
+    });
   }
 
   #set(change: Partial<StageState>): void {

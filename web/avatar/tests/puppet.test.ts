@@ -35,6 +35,35 @@ test("every motion moves it, and at its end it stands as before", async () => {
   }
 });
 
+test("it stands on its feet, whatever it does", async () => {
+  for (const [group, count] of Object.entries(PUPPET.motions)) {
+    for (let index = 0; index < count; index += 1) {
+      const { puppet, clock, host } = await shown();
+      puppet.motion(group, index);
+      for (let ms = 0; ms < 4_000; ms += 100) {
+        clock.pass(100);
+        const moved = host.querySelector("[data-part=legs]")?.getAttribute("transform") ?? "";
+        const [x = Number.NaN, y = Number.NaN] = moved.match(/-?[\d.]+/g)?.map(Number) ?? [];
+        expect(y, `${group} ${index} below the ground`).toBeLessThanOrEqual(0);
+        expect(Math.abs(x), `${group} ${index} aside`).toBeLessThan(10);
+      }
+    }
+  }
+});
+
+test("it looks where it is told to, at once where nothing may move, and back at you", async () => {
+  const still = await shown({ isReduced: true });
+  const before = still.picture();
+  still.puppet.look(-1, 0.5);
+  expect(still.picture()).not.toBe(before);
+  still.puppet.look(0, 0);
+  expect(still.picture()).toBe(before);
+  still.puppet.look(-9, 9);
+  const farthest = still.picture();
+  still.puppet.look(-1, 1);
+  expect(still.picture(), "no farther than to the side").toBe(farthest);
+});
+
 test("an unknown name tells the ones there are", async () => {
   const { puppet } = await shown();
   expect(puppet.expression("F99")).toEqual({ kind: "unknown", known: PUPPET.expressions });

@@ -7,6 +7,7 @@ class Recorder implements AvatarDriver {
   load = async () => PUPPET;
   expression = (name: string): CueResult => this.#does(name);
   motion = (group: string, index?: number): CueResult => this.#does(`${group} ${index}`);
+  look = (x: number, y: number): void => void this.#does(`looks ${x} ${y}`);
   speak = (level: number): void => void this.#does(`says ${level}`);
   setActive = (active: boolean): void => void this.#does(active ? "moves" : "holds still");
   dispose = (): void => void this.#does("leaves");
@@ -90,4 +91,38 @@ test("whoever listens hears of every change", () => {
   leave();
   stage.expression("sad");
   expect(heard).toEqual(["smile"]);
+});
+
+// R: U2
+test("it thinks and waits by itself, but what somebody asked for stays", () => {
+  const { driver, clock, stage } = staged();
+  stage.turnBegan();
+  stage.mood("thinks");
+  stage.mood("thinks");
+  expect(stage.get().expression).toBe("thinking");
+  stage.mood("watches");
+  stage.look(-1, 0.5);
+  stage.look();
+  expect(driver.done).toEqual(["thinking", "neutral", "looks -1 0.5", "looks 0 0"]);
+  stage.expression("laugh");
+  stage.mood("waits");
+  expect(stage.get().expression).toBe("laugh");
+  stage.turnEnded();
+  stage.mood("rest");
+  clock.pass(FALL_BACK_MS + 100);
+  expect(stage.get().expression).toBe("neutral");
+  stage.mood("waits");
+  expect(stage.get().expression).toBe("smile");
+  stage.pin(true);
+  stage.mood("rest");
+  expect(stage.get().expression, "pinned it stays").toBe("smile");
+});
+
+test("a mood whose face an avatar lacks is its neutral one, and one that cannot look does not", () => {
+  const clock = new FakeClock();
+  const { look: _, ...driver } = new Recorder();
+  const stage = new AvatarStage(driver, { name: "Own", expressions: ["neutral"], motions: {} }, clock);
+  stage.mood("thinks");
+  stage.look(1, 1);
+  expect(stage.get().expression).toBe("neutral");
 });

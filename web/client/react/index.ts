@@ -1,5 +1,5 @@
 /**
- * The client in React: a component is drawn anew when what it shows has changed, and not with every delta of its turn.
+ * React bindings: a component renders again only when its own part of the turn changes, not with every delta.
  *
  * @packageDocumentation
  */

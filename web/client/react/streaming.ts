@@ -1,6 +1,6 @@
 import {
   type ApprovalAck,
-  type Connection,
+  type ConnectionState,
   type StartTurn,
   type Throughline,
   type TurnListener,
@@ -8,34 +8,34 @@ import {
 } from "@throughline/client";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
-/** Who is told what comes, and how the connection is. */
+/** Callbacks for events and errors. */
 export interface StreamingOptions extends TurnListener {
-  /** The turn cannot be begun, or cannot be followed any further. */
+  /** The turn cannot be started or followed any further. */
   onError?(error: unknown): void;
 }
 
 /** A turn with its tool calls, live. */
 export interface StreamingToolCalls {
-  /** The blocks, for `useBlock` and its like. Another one with each turn. */
+  /** The blocks, for `useBlock` and the other hooks. Each turn has its own store. */
   store: TurnStore;
-  /** The turn that was begun last. */
+  /** The latest turn. */
   turnId: string | undefined;
-  /** Whether it goes on. */
+  /** True while the turn streams. */
   isStreaming: boolean;
-  /** How the connection is; `undefined` while there is none to be had. */
-  connection: Connection | undefined;
-  /** Begins a turn. */
+  /** State of the connection; `undefined` while there is none. */
+  connection: ConnectionState | undefined;
+  /** Starts a turn. */
   send(turn: StartTurn): Promise<void>;
-  /** Stops it: what is finished stays. */
+  /** Stops the turn. Finished parts stay. */
   stop(): Promise<void>;
-  /** Answers a question, or `all` that are open. */
+  /** Answers one approval, or `all` open ones. */
   decide(approvalId: string, decision: "approve" | "deny", reason?: string): Promise<ApprovalAck | undefined>;
 }
 
 /**
- * Begins turns and shows them, text and tool calls as they stream. R: U1
+ * Starts turns and shows text and tool calls as they stream. R: U1
  *
- * For a chat with one turn at a time; it leaves a turn, which goes on without it, when the component is taken away.
+ * For a chat with one turn at a time. When the component unmounts, it stops following; the turn itself continues.
  */
 export function useStreamingToolCalls(
   client: Throughline,
@@ -44,7 +44,7 @@ export function useStreamingToolCalls(
   const [store, setStore] = useState(() => new TurnStore());
   const [turnId, setTurnId] = useState<string>();
   const [isStreaming, setIsStreaming] = useState(false);
-  const [connection, setConnection] = useState<Connection>();
+  const [connection, setConnection] = useState<ConnectionState>();
   const listener = useRef(options);
   useEffect(() => {
     listener.current = options;

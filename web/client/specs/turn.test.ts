@@ -108,7 +108,7 @@ test("callbacks tell text, calls and sound as they come, and nothing twice", () 
   ]);
 });
 
-test("that the log takes nothing is shown until it takes something", () => {
+test("an unavailable store is shown until it is available again", () => {
   seq = 0;
   const { store, frame } = drawn();
   store.take({ type: "waiting", turn_id: "t", timestamp: 1, reason: "store", why: "since 12:00" });

@@ -1,51 +1,48 @@
-import { NOT_JSON, type Operations, type StartTurn, type TurnStarted } from "./api.ts";
+import type { StartTurn, TurnStarted } from "./api.ts";
 import { ApiError } from "./error.ts";
 import { Follow, type FollowOptions } from "./follow.ts";
+import type { FileOperation, Operation, OperationInput, OperationResponse } from "./operations.ts";
 import { wait, waitBefore } from "./waiting.ts";
 
-/** Where the server is, and who asks. */
+/** Address of the server, and the key for it. */
 export interface ThroughlineOptions {
-  /** `http://127.0.0.1:8787`; empty = where the page comes from. */
+  /** For example `http://127.0.0.1:8787`; empty = the origin of the page. */
   baseUrl: string | URL;
-  /** What `throughline serve` prints, or a key of `throughline keys create`. */
+  /** The token that `throughline serve` prints, or a key from `throughline keys create`. */
   key?: string | undefined;
-  /** In place of the global one. */
+  /** Used instead of the global `fetch`. */
   fetch?: typeof globalThis.fetch | undefined;
 }
 
-/** What can be asked: `"GET /v1/tools"`. */
-export type Operation = keyof Operations;
-/** What it answers when all is well. */
-export type Answer<O extends Operation> = Operations[O]["response"];
-type Taken<O extends Operation> = Omit<Operations[O], "response">;
-
-/** What may be said with every call. */
+/** Options of every call. */
 export interface CallOptions {
   signal?: AbortSignal | undefined;
-  /** The same key with the same body is the same request: it may be sent again. For `POST /v1/turns`. */
+  /** Requests with the same key and body count once, so they can be retried. For `POST /v1/turns`. */
   idempotencyKey?: string | undefined;
 }
 
-/** Path, query and body, so far as the operation has them. They may be left out if none of them must be there. */
+/** Path, query and body, as far as the operation has them. Optional if none of them is required. */
 export type CallArguments<O extends Operation> =
-  Partial<Taken<O>> extends Taken<O> ? [options?: Taken<O> & CallOptions] : [options: Taken<O> & CallOptions];
+  Partial<OperationInput<O>> extends OperationInput<O>
+    ? [options?: OperationInput<O> & CallOptions]
+    : [options: OperationInput<O> & CallOptions];
 
-/** How a turn is begun and followed. */
+/** Options for starting and following a turn. */
 export interface StartOptions extends FollowOptions {
-  /** Absent = one is made, so that a request that was lost can be sent again without a second turn. */
+  /** By default a random key, so that a lost request can be retried without starting a second turn. */
   idempotencyKey?: string | undefined;
 }
 
-/** A turn that runs, and its events. */
-export type Started = TurnStarted & { events: Follow };
+/** A running turn with its events. */
+export type StartedTurn = TurnStarted & { events: Follow };
 
-/** So often a request that is safe to be sent again is sent. */
+/** Attempts for a request that is safe to retry. */
 const ATTEMPTS_MAX = 4;
-/** Before the second attempt. */
+/** Wait before the second attempt. */
 const FIRST_WAIT_MS = 250;
 
-/** What any operation may take, as this file reads it. */
-interface Asked extends CallOptions {
+/** Parts of any operation's request. */
+interface RequestParts extends CallOptions {
   path?: Record<string, unknown>;
   query?: Record<string, unknown>;
   body?: unknown;
@@ -65,12 +62,15 @@ export class Throughline {
   }
 
   /**
-   * Asks for one thing.
+   * Sends one request.
    *
    * @throws ApiError if the server refuses; what `fetch` throws if it is not reached.
    */
-  async call<O extends Operation>(operation: O, ...[options]: CallArguments<O>): Promise<Answer<O>> {
-    const asked: Asked = { ...options };
+  async call<O extends Operation>(
+    operation: O,
+    ...[options]: CallArguments<O>
+  ): Promise<OperationResponse<O>> {
+    const asked: RequestParts = { ...options };
     const [method = "GET", path = ""] = operation.split(" ", 2);
     const headers = this.#headers("application/json, */*;q=0.1");
     const body = asked.body === undefined ? undefined : bodyOf(asked.body, headers);
@@ -82,11 +82,11 @@ export class Throughline {
       ...(asked.signal ? { signal: asked.signal } : {}),
     });
     if (!response.ok) throw await ApiError.of(response);
-    // The types say what is in there: they come from the same document as the server's answers.
-    return (await read(operation, response)) as Answer<O>;
+    // The types come from the same document as the server's responses.
+    return (await read(operation, response)) as OperationResponse<O>;
   }
 
-  /** The events of a turn from any place in it, over any number of connections. Nothing happens before it is iterated. */
+  /** The events of a turn from any position, over any number of connections. Connects when it is first iterated. */
   follow(turnId: string, options: FollowOptions = {}): Follow {
     const open = (from: Record<string, unknown>, signal: AbortSignal): Promise<Response> => {
       const url = this.#url("/v1/turns/{turn_id}/events", { path: { turn_id: turnId }, query: from });
@@ -96,11 +96,11 @@ export class Throughline {
   }
 
   /**
-   * Begins a turn, and follows it. A request that is lost on the way is sent again; there is one turn.
+   * Starts a turn and follows it. A lost request is retried; it never starts a second turn.
    *
    * @throws ApiError if the server refuses; what `fetch` throws if it is not reached.
    */
-  async start(turn: StartTurn, options: StartOptions = {}): Promise<Started> {
+  async start(turn: StartTurn, options: StartOptions = {}): Promise<StartedTurn> {
     const { idempotencyKey = newKey(), ...follow } = options;
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -125,7 +125,7 @@ export class Throughline {
     return headers;
   }
 
-  #url(template: string, { path = {}, query = {} }: Asked): string {
+  #url(template: string, { path = {}, query = {} }: RequestParts): string {
     const at = template.replace(/\{([^}]+)\}/g, (_, name: string) => segment(name, path[name]));
     const words = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
@@ -135,16 +135,16 @@ export class Throughline {
   }
 }
 
-/** A part of a path. What URLs take for a direction would lead elsewhere. */
+/** A segment of a path. `.` and `..` would lead to another path. */
 function segment(name: string, value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);
   if (text === "" || text === "." || text === "..") throw new RangeError(`\`${name}\` cannot be "${text}"`);
   return encodeURIComponent(text);
 }
 
-/** A body as `fetch` takes it; says in the headers what it is. */
+/** A body as `fetch` takes it; sets its content type. */
 function bodyOf(body: unknown, headers: Headers): BodyInit {
-  // Its boundary is known to `fetch` alone.
+  // Only `fetch` knows its boundary.
   if (body instanceof FormData) return body;
   if (body instanceof Blob || body instanceof Uint8Array) {
     headers.set("content-type", (body instanceof Blob && body.type) || "application/octet-stream");
@@ -155,28 +155,28 @@ function bodyOf(body: unknown, headers: Headers): BodyInit {
   return typeof body === "string" ? body : JSON.stringify(body);
 }
 
+/** A file has a type of its own, so its operation decides and not its type. The compiler names a missing one. */
+const FILES: { readonly [O in FileOperation]: true } = {
+  "GET /v1/files/{file_id}/content": true,
+  "POST /v1/shared/file": true,
+};
+
 async function read(operation: Operation, response: Response): Promise<unknown> {
   if (response.status === 204) return undefined;
-  switch (NOT_JSON[operation]) {
-    case "text":
-      return response.text();
-    case "bytes":
-      return response.blob();
-    case "events":
-      return response.body ?? undefined;
-    default: {
-      const text = await response.text();
-      return text === "" ? undefined : JSON.parse(text);
-    }
-  }
+  if (Object.hasOwn(FILES, operation)) return response.blob();
+  const type = response.headers.get("content-type") ?? "";
+  if (type.startsWith("text/event-stream")) return response.body ?? undefined;
+  const text = await response.text();
+  if (type.startsWith("text/") || type.startsWith("application/jsonl")) return text;
+  return text === "" ? undefined : JSON.parse(text);
 }
 
 function isAway(status: number): boolean {
   return status === 502 || status === 503 || status === 504;
 }
 
-/** 128 random bits. `crypto.randomUUID` is not there for pages without TLS. */
-function newKey(): string {
+/** 128 random bits, for an idempotency key or an id. `crypto.randomUUID` is not there for pages without TLS. */
+export function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,19 +1,19 @@
 import type { ErrorDetail, ErrorResponse } from "./api.ts";
 
-/** What the server, or something before it, answered in place of what was asked for. */
+/** An error response of the server, or of a proxy in front of it. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   /** HTTP status. */
   readonly status: number;
-  /** A stable word: `not_found`, `conversation_busy`, …; `http_502` if the answer was not the server's. */
+  /** A stable code: `not_found`, `conversation_busy`, …; `http_502` if the response is not the server's. */
   readonly code: string;
-  /** What can be done about it, in a sentence. */
+  /** A remedy, in a sentence. */
   readonly remedy: string | undefined;
-  /** The field, parameter or header that is concerned. */
+  /** The affected field, parameter or header. */
   readonly param: string | undefined;
-  /** Seconds after which it may go well. */
+  /** Seconds after which a retry may succeed. */
   readonly retryAfter: number | undefined;
-  /** All that the server said, so also what only this error has (`turn_id` of `conversation_busy`). */
+  /** The complete error, with the fields that only this code has (`turn_id` of `conversation_busy`). */
   readonly content: ErrorDetail;
 
   constructor(status: number, content: ErrorDetail, retryAfter?: number) {
@@ -26,7 +26,7 @@ export class ApiError extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** The error that a response tells; reads its body. */
+  /** The error in a response; reads its body. */
   static async of(response: Response): Promise<ApiError> {
     const text = await response.text().catch(() => "");
     const content = contentOf(text) ?? {

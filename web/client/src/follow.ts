@@ -3,83 +3,89 @@ import { ApiError } from "./error.ts";
 import { SseReader } from "./sse.ts";
 import { wait, waitBefore } from "./waiting.ts";
 
-/** How a turn is followed. */
+/** Options for following a turn. */
 export interface FollowOptions {
-  /** The number of the last event that was seen; absent = from the first. */
+  /** `seq` of the last event that was received; absent = start with the first event. */
   after?: number | undefined;
-  /** Begin with a `snapshot`, the message as it is now, in place of the events that led to it. Not together with `after`. */
+  /** Start with a `snapshot` of the message instead of the events that led to it. Not together with `after`. */
   snapshot?: boolean | undefined;
-  /** Ends it: iteration throws the signal's reason. */
+  /** Ends the iteration, which throws the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** A connection that brings nothing for so long is taken for dead. Default {@link SILENCE_MS}. */
+  /** A connection without any byte for this long counts as lost. Default {@link SILENCE_MS}. */
   silenceMs?: number | undefined;
-  /** So many failures without anything new between them, and iteration throws. Default: never. */
+  /** Iteration throws after this many failures without a new event between them. Default: never. */
   failuresMax?: number | undefined;
-  /** Is told how the connection is. */
-  onConnection?: ((connection: Connection) => void) | undefined;
+  /** Called when the state of the connection changes. */
+  onConnection?: ((connection: ConnectionState) => void) | undefined;
 }
 
-/** How the connection is. */
-export type Connection =
+/** State of the connection. */
+export type ConnectionState =
   | { state: "connecting" }
   | { state: "open" }
-  /** It is away, which loses nothing; after `ms` it is tried again. */
+  /** The connection is lost, which loses no event; the next attempt is in `ms`. */
   | { state: "waiting"; failures: number; ms: number; error: unknown };
 
-/** Why there is nothing more. */
-export type Ended =
-  /** The last event, `stream_end`, has been given, or a message that has it. */
+/** Reason why the iteration has ended. */
+export type FollowEnd =
+  /** The last event, `stream_end`, was delivered, or a message that includes it. */
   | { reason: "stream_end" }
   /** 204: the turn has ended, and `after` was its last event. */
   | { reason: "nothing_more" }
-  /** 404: there is no such turn, or it is another user's. */
+  /** 404: the turn does not exist, or belongs to another user. */
   | { reason: "not_found"; error: ApiError }
-  /** 410: its events are no longer kept. */
+  /** 410: its events are no longer stored. */
   | { reason: "gone"; error: ApiError }
-  /** Whoever iterated has left, by `break` or by the signal. */
+  /** The consumer left, with `break` or the signal. */
   | { reason: "left" }
-  /** It cannot go on: a key that is not valid, an answer that is no stream of ours, `failuresMax`. */
+  /** It cannot continue: an invalid key, a response that is not an event stream, `failuresMax`. */
   | { reason: "failed"; error: unknown };
 
-/** The server gives a sign of life every 10 s (`heartbeat_ms`). */
+/** The server sends a heartbeat every 10 s (`heartbeat_ms`). */
 export const SILENCE_MS = 25_000;
-/** What a browser would wait, too, until the server says something else (`retry:`). */
+/** Wait between connections, as in browsers, until the server sets another one (`retry:`). */
 const RETRY_MS = 1_000;
 
 /**
  * The events of a turn, each once and in order, over any number of connections.
  *
- * Iterate it once. It ends behind `stream_end`; a turn that is not there (404) or no longer kept (410) throws its
- * {@link ApiError}. `snapshot` and `resync` come as what they are: messages that stand for all events up to their `last_seq`.
+ * Iterate it once. It ends after `stream_end`; a missing turn (404) or one whose events are no longer stored (410) throws
+ * its {@link ApiError}. `snapshot` and `resync` are delivered as messages that replace all events up to their `last_seq`.
  */
 export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, undefined> {
   readonly turnId: string;
   #lastSeq: number | undefined;
-  #ended: Ended | undefined;
+  #ended: FollowEnd | undefined;
   readonly #options: FollowOptions;
-  readonly #open: Open;
-  readonly #events: AsyncGenerator<ViewerEvent, undefined, undefined>;
-  /** Closes the connection that there is. */
+  readonly #open: OpenEvents;
+  readonly #batches: AsyncGenerator<readonly ViewerEvent[], undefined, undefined>;
+  /** Events of the last batch that are not delivered yet. */
+  #rest: readonly ViewerEvent[] = [];
+  #at = 0;
+  /** `seq` of the last event that came. */
+  #cameSeq: number | undefined;
+  /** Closes the current connection. */
   #connection: AbortController | undefined;
   #retryMs = RETRY_MS;
   #failures = 0;
   #isLeft = false;
 
-  constructor(turnId: string, open: Open, options: FollowOptions = {}) {
+  constructor(turnId: string, open: OpenEvents, options: FollowOptions = {}) {
     this.turnId = turnId;
     this.#open = open;
     this.#options = options;
     this.#lastSeq = options.after;
-    this.#events = this.#all();
+    this.#cameSeq = options.after;
+    this.#batches = this.#all();
   }
 
-  /** The number of the last event that was given: go on from there with `after`. */
+  /** `seq` of the last delivered event; pass it as `after` to continue from there. */
   get lastSeq(): number | undefined {
     return this.#lastSeq;
   }
 
-  /** Why there is nothing more; undefined while there may be. */
-  get ended(): Ended | undefined {
+  /** Reason why the iteration has ended; undefined while it runs. */
+  get ended(): FollowEnd | undefined {
     return this.#ended;
   }
 
@@ -87,20 +93,56 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
     return this;
   }
 
-  next(): Promise<IteratorResult<ViewerEvent, undefined>> {
-    return this.#events.next();
+  async next(): Promise<IteratorResult<ViewerEvent, undefined>> {
+    for (;;) {
+      const viewed = this.#isLeft ? undefined : this.#rest[this.#at];
+      if (viewed !== undefined) {
+        this.#at += 1;
+        this.#deliver([viewed]);
+        return { done: false, value: viewed };
+      }
+      const { done, value } = await this.#batches.next();
+      if (done) return { done, value: undefined };
+      this.#rest = value;
+      this.#at = 0;
+    }
   }
 
-  /** Leaves the turn, which goes on without this viewer. */
+  /**
+   * The same events in the batches in which they arrive: for whoever applies all of them at once, this costs less than one by one.
+   * Iterate either this or the object itself.
+   */
+  async *batches(): AsyncGenerator<readonly ViewerEvent[], undefined, undefined> {
+    try {
+      for (;;) {
+        const { done, value } = await this.#batches.next();
+        if (done) return undefined;
+        this.#deliver(value);
+        yield value;
+      }
+    } finally {
+      await this.return();
+    }
+  }
+
+  /** Stops following. The turn continues without this viewer. */
   return(): Promise<IteratorResult<ViewerEvent, undefined>> {
     this.#isLeft = true;
     this.#ended ??= { reason: "left" };
-    // A `next` that waits for the network would keep the generator from ending.
+    // A pending `next` would prevent the generator from ending.
     this.#connection?.abort();
-    return this.#events.return(undefined);
+    return this.#batches.return(undefined).then(() => ({ done: true, value: undefined }));
   }
 
-  async *#all(): AsyncGenerator<ViewerEvent, undefined, undefined> {
+  /** The consumer has these. */
+  #deliver(events: readonly ViewerEvent[]): void {
+    for (const viewed of events) {
+      this.#lastSeq = seqOf(viewed) ?? this.#lastSeq;
+      if (isLast(viewed)) this.#ended = { reason: "stream_end" };
+    }
+  }
+
+  async *#all(): AsyncGenerator<readonly ViewerEvent[], undefined, undefined> {
     const { signal, onConnection, failuresMax } = this.#options;
     try {
       while (this.#ended === undefined) {
@@ -109,7 +151,7 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
         let failure: unknown;
         try {
           yield* this.#oneConnection();
-          // Closed without its last event: the server is about to stop, and another will go on.
+          // Closed before its last event: the server is stopping, and the next one will continue.
           failure = new Error("the stream ended before the turn did");
         } catch (error) {
           if (this.#isLeft) return undefined;
@@ -139,18 +181,18 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
     return undefined;
   }
 
-  /** What one connection brings that is new. Throws when it breaks. */
-  async *#oneConnection(): AsyncGenerator<ViewerEvent, void, undefined> {
+  /** The new events of one connection, together what comes together. Throws when it breaks. */
+  async *#oneConnection(): AsyncGenerator<readonly ViewerEvent[], void, undefined> {
     const { signal, onConnection } = this.#options;
     const connection = new AbortController();
     this.#connection = connection;
     const silenceMs = this.#options.silenceMs ?? SILENCE_MS;
-    // Since when something is waited for; one timer looks at it, for one that is set with every token costs more than reading it.
+    // Start of the current wait. One timer checks it: setting a timer for each token costs more than reading the token.
     let since: number | undefined = performance.now();
     const look = (): void => {
       const left = since === undefined ? silenceMs : since + silenceMs - performance.now();
       if (left > 0) timer = setTimeout(look, left);
-      else connection.abort(new Silence(`nothing came for ${silenceMs} ms`));
+      else connection.abort(new SilenceError(`nothing came for ${silenceMs} ms`));
     };
     let timer = setTimeout(look, silenceMs);
     const signals = [connection.signal, ...(signal ? [signal] : [])];
@@ -161,7 +203,7 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
         return;
       }
       if (!response.ok) throw await ApiError.of(response);
-      if (!isStream(response)) throw new NoStream(response);
+      if (!isStream(response)) throw new NotAStreamError(response);
       onConnection?.({ state: "open" });
       const reader = new SseReader();
       const body = response.body.getReader();
@@ -169,18 +211,15 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
         since = performance.now();
         const { done, value } = await body.read();
         if (done) return;
-        // Whatever comes is a sign of life. While nobody asks for the next event, none is missed.
+        // Any byte is a heartbeat. While the consumer requests no event, none is overdue.
         since = undefined;
-        for (const item of reader.feed(value)) {
-          if (item.kind === "retry") this.#retryMs = item.ms;
-          if (item.kind !== "event") continue;
-          const viewed = viewedOf(item.data);
-          if (!this.#isNew(viewed)) continue;
+        const { events, failure } = this.#read(reader, value);
+        if (events.length > 0) {
           this.#failures = 0;
-          if (isLast(viewed)) this.#ended = { reason: "stream_end" };
-          yield viewed;
-          if (this.#ended !== undefined) return;
+          yield events;
         }
+        if (failure !== undefined) throw failure.error;
+        if (this.#ended !== undefined) return;
       }
     } catch (error) {
       throw connection.signal.aborted ? connection.signal.reason : error;
@@ -190,41 +229,60 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
     }
   }
 
-  #from(): From {
+  #from(): FollowStart {
     if (this.#lastSeq !== undefined) return { after: this.#lastSeq };
     return this.#options.snapshot ? { from: "snapshot" } : {};
   }
 
-  /** Takes its number, if it is new. */
-  #isNew(viewed: ViewerEvent): boolean {
-    switch (viewed.type) {
-      case "snapshot":
-      case "resync":
-        // May be lower than what was seen: a log can lose its last events in a power cut.
-        this.#lastSeq = viewed.last_seq;
-        return true;
-      default:
-        // What has no number is in no log, and so never doubled.
-        if (!("seq" in viewed)) return true;
-        if (viewed.seq <= (this.#lastSeq ?? 0)) return false;
-        this.#lastSeq = viewed.seq;
-        return true;
+  /** The new events in these bytes, up to the last one of the turn; what comes before an event that cannot be read is not lost. */
+  #read(reader: SseReader, bytes: Uint8Array): { events: ViewerEvent[]; failure?: { error: unknown } } {
+    const events: ViewerEvent[] = [];
+    try {
+      for (const item of reader.feed(bytes)) {
+        if (item.kind === "retry") this.#retryMs = item.ms;
+        if (item.kind !== "event") continue;
+        const viewed = viewedOf(item.data);
+        if (!this.#isNew(viewed)) continue;
+        events.push(viewed);
+        if (isLast(viewed)) break;
+      }
+      return { events };
+    } catch (error) {
+      return { events, failure: { error } };
     }
+  }
+
+  /** True if it is new; remembers its number. */
+  #isNew(viewed: ViewerEvent): boolean {
+    const seq = seqOf(viewed);
+    // An event without a number is in no log, so it is never repeated.
+    if (seq === undefined) return true;
+    // The number of a message may be lower than before: a log can lose its last events in a power failure.
+    const isMessage = viewed.type === "snapshot" || viewed.type === "resync";
+    if (!isMessage && seq <= (this.#cameSeq ?? 0)) return false;
+    this.#cameSeq = seq;
+    return true;
   }
 }
 
-/** Where a connection begins. */
-export type From = { after?: number; from?: "snapshot" };
-/** Asks for the events of the turn from there. */
-export type Open = (from: From, signal: AbortSignal) => Promise<Response>;
-
-class Silence extends Error {
-  override readonly name = "Silence";
+/** The number in the log of the last event in it; `undefined`: it is in no log. */
+function seqOf(viewed: ViewerEvent): number | undefined {
+  if (viewed.type === "snapshot" || viewed.type === "resync") return viewed.last_seq;
+  return "seq" in viewed ? viewed.seq : undefined;
 }
 
-/** Something before the server answered in its place. */
-class NoStream extends Error {
-  override readonly name = "NoStream";
+/** First event of a connection. */
+export type FollowStart = { after?: number; from?: "snapshot" };
+/** Requests the events of the turn from there. */
+export type OpenEvents = (from: FollowStart, signal: AbortSignal) => Promise<Response>;
+
+class SilenceError extends Error {
+  override readonly name = "SilenceError";
+}
+
+/** A proxy answered instead of the server. */
+class NotAStreamError extends Error {
+  override readonly name = "NotAStreamError";
   constructor(response: Response) {
     super(`no stream of events, but ${response.headers.get("content-type") ?? "nothing"}`);
   }
@@ -254,14 +312,14 @@ function isLast(viewed: ViewerEvent): boolean {
   }
 }
 
-/** Whether trying again may help. */
+/** True if a retry may help. */
 function isPassing(error: unknown): boolean {
   if (error instanceof ApiError) return error.status >= 500 || [408, 425, 429].includes(error.status);
   // What `fetch` and a body throw when the network fails is a TypeError; data that is no JSON is a SyntaxError.
-  return error instanceof TypeError || error instanceof Silence || error instanceof NoStream;
+  return error instanceof TypeError || error instanceof SilenceError || error instanceof NotAStreamError;
 }
 
-function whyOf(error: unknown): Ended {
+function whyOf(error: unknown): FollowEnd {
   if (error instanceof ApiError && error.status === 404) return { reason: "not_found", error };
   if (error instanceof ApiError && error.status === 410) return { reason: "gone", error };
   return { reason: "failed", error };

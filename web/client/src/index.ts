@@ -6,16 +6,17 @@
 
 export type * from "./api.ts";
 export {
-  type Answer,
   type CallArguments,
   type CallOptions,
-  type Operation,
-  type Started,
+  newKey,
+  type StartedTurn,
   type StartOptions,
   Throughline,
   type ThroughlineOptions,
 } from "./client.ts";
 export { ApiError } from "./error.ts";
-export { type Connection, type Ended, Follow, type FollowOptions, SILENCE_MS } from "./follow.ts";
+export { type ConnectionState, Follow, type FollowEnd, type FollowOptions, SILENCE_MS } from "./follow.ts";
+export type { Operation, OperationInput, OperationResponse } from "./operations.ts";
 export { EVENT_CHARS_MAX, type SseItem, SseReader } from "./sse.ts";
 export * from "./store/index.ts";
+export { wait, waitBefore } from "./waiting.ts";

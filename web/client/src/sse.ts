@@ -1,22 +1,22 @@
 // Server-sent events, as the HTML standard reads them ("9.2.6 Interpreting an event stream"), from bytes in any pieces.
 
-/** One thing that a stream of events says. */
+/** One item of a stream of events. */
 export type SseItem =
   | {
       kind: "event";
       /** Its name; `message` if it has none. */
       event: string;
       data: string;
-      /** The last id that the stream has given, also by an event before; empty = none. */
+      /** The last id in the stream, possibly of an earlier event; empty = none. */
       id: string;
     }
   | {
-      /** How long to wait before connecting anew. */
+      /** Wait before the next connection. */
       kind: "retry";
       ms: number;
     }
   | {
-      /** A line that is no field, by which a server says that it is there. */
+      /** A line that is not a field; servers send it as a heartbeat. */
       kind: "comment";
       text: string;
     };
@@ -34,7 +34,7 @@ export class SseReader {
   /** Pieces of the line that has not ended. */
   #line: string[] = [];
   #lineChars = 0;
-  /** A CR ends a line at once; an LF right behind it belongs to it. */
+  /** A CR ends a line at once; an LF right after it belongs to it. */
   #endedWithCr = false;
   #event = "";
   #data: string[] = [];
@@ -42,7 +42,7 @@ export class SseReader {
   #id = "";
 
   /**
-   * What these bytes complete.
+   * The items that these bytes complete.
    *
    * @throws RangeError if an event is larger than {@link EVENT_CHARS_MAX}.
    */

@@ -1,11 +1,11 @@
-// Waiting before something is tried again.
+// Waiting before a retry.
 
 /** No wait before an attempt is longer, unless the server asks for it. */
 export const WAIT_MS_MAX = 30_000;
 
 /**
- * How long to wait before attempt `attempt` (from 1 for the first one after a failure): at least `leastMs`, doubled with every
- * attempt, and up to half as much again, so that clients that lost their connections together do not come back together.
+ * The wait before attempt `attempt` (1 = the first one after a failure): at least `leastMs`, doubled with every attempt, plus
+ * up to half of it at random, so that clients that lost their connections together do not reconnect together.
  */
 export function waitBefore(attempt: number, leastMs: number): number {
   const least = Math.max(leastMs, 1);
@@ -13,7 +13,7 @@ export function waitBefore(attempt: number, leastMs: number): number {
   return doubled * (1 + Math.random() / 2);
 }
 
-/** Waits. The end of being offline ends the wait, too. Rejects with the signal's reason when it is aborted. */
+/** Waits. Coming back online also ends the wait. Rejects with the signal's reason when it is aborted. */
 export function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = (): void => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   ApiError,
-  type Connection,
+  type ConnectionState,
   type Follow,
   type FollowOptions,
   Throughline,
@@ -60,7 +60,7 @@ const refusal = (status: number, headers: Record<string, string> = {}) =>
 /** A client of that server, what it was asked, and how the connection was. */
 function of(answering: Answering, options: FollowOptions = {}) {
   const asked: string[] = [];
-  const connections: Connection[] = [];
+  const connections: ConnectionState[] = [];
   const server = new Throughline({
     baseUrl: "http://server/",
     key: "tl_k",
@@ -73,7 +73,7 @@ function of(answering: Answering, options: FollowOptions = {}) {
       return answering(url.search, asked.length, init.signal);
     },
   });
-  const onConnection = (connection: Connection) => connections.push(connection);
+  const onConnection = (connection: ConnectionState) => connections.push(connection);
   return { follow: server.follow(TURN, { onConnection, ...options }), asked, connections };
 }
 
@@ -114,6 +114,47 @@ test("cut at every byte, every event comes once and in order", async () => {
   };
   const cuts = Array.from({ length: whole.length + 1 }, (_, cut) => cut);
   await Promise.all(cuts.flatMap((cut) => [cutAt(cut, "break"), cutAt(cut, "end")]));
+});
+
+test("in batches, cut at every byte, every event comes once and in order", async () => {
+  const whole = new TextEncoder().encode(behind(""));
+  for (let cut = 0; cut <= whole.length; cut += 1) {
+    const { follow } = of((search, at) =>
+      at === 1 ? stream(whole.subarray(0, cut), "break") : stream(behind(search)),
+    );
+    const batches: (readonly ViewerEvent[])[] = [];
+    for await (const batch of follow.batches()) {
+      batches.push(batch);
+      assert.equal(follow.lastSeq, batch.flatMap((one) => ("seq" in one ? one.seq : [])).at(-1));
+    }
+    assert.deepEqual(batches.flat(), EVENTS, `cut at ${cut}`);
+    assert.ok(batches.length <= 2 && batches.every((batch) => batch.length > 0));
+    assert.deepEqual(follow.ended, { reason: "stream_end" });
+  }
+});
+
+test("what comes before an event that cannot be read is given, also in one batch", async () => {
+  const broken = `${OPENING + LOG.slice(0, 2).join("")}data: {\n\n${LOG.slice(2).join("")}`;
+  for (const inBatches of [false, true]) {
+    const { follow } = of(() => stream(broken));
+    const seen: ViewerEvent[] = [];
+    const failure = await (async () => {
+      if (inBatches) for await (const batch of follow.batches()) seen.push(...batch);
+      else for await (const viewed of follow) seen.push(viewed);
+      return undefined;
+    })().catch((error: unknown) => error);
+    assert.ok(failure instanceof SyntaxError);
+    assert.deepEqual(seen, EVENTS.slice(0, 2));
+    assert.equal(follow.ended?.reason, "failed");
+  }
+});
+
+test("whoever leaves in the middle of a batch has the place of what they got", async () => {
+  const { follow } = of((search) => stream(behind(search)));
+  for await (const viewed of follow) if ("seq" in viewed && viewed.seq === 2) break;
+  assert.equal(follow.lastSeq, 2);
+  assert.deepEqual(follow.ended, { reason: "left" });
+  assert.deepEqual(await follow.next(), { done: true, value: undefined });
 });
 
 test("what comes twice is given once, and numbers go on from where it began", async () => {

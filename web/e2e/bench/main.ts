@@ -16,8 +16,9 @@ const only = process.argv
   .split(",");
 const isWanted = (name: string): boolean => only === undefined || only.includes(name);
 
-const others =
-  isQuick && !process.argv.includes("--peers") ? undefined : peers(process.env.BENCH_FOLDER ?? "");
+/** `--peers`: beside others even if quick; `--no-peers`: alone even if not. */
+const isBesidePeers = process.argv.includes("--peers") || !(isQuick || process.argv.includes("--no-peers"));
+const others = isBesidePeers ? peers(process.env.BENCH_FOLDER ?? "") : undefined;
 const upstream = await Upstream.start(others?.folder ?? "");
 const server = await prepare(upstream);
 const tell = (row: object): void => console.log(JSON.stringify(row));

@@ -3,6 +3,7 @@
 import type { CDPSession, Page } from "playwright-core";
 import { closeBrowser, Visitor } from "../browser.ts";
 import { probe, type Seen } from "./probe.ts";
+import { type FrameWork, frameWork } from "./work.ts";
 
 /** What the browser counts of a page. Times are processor time, in seconds. */
 export interface Counters {
@@ -44,6 +45,11 @@ export class Tab {
     await this.#debugger.send("Profiler.enable");
     await this.#debugger.send("Profiler.start");
     return async () => JSON.stringify((await this.#debugger.send("Profiler.stop")).profile);
+  }
+
+  /** What each frame takes meanwhile. */
+  frameWork(happen: () => Promise<void>): Promise<FrameWork[]> {
+    return frameWork(this.#debugger, happen);
   }
 
   async counters(): Promise<Counters> {

@@ -73,7 +73,7 @@ async function stand({ page }: Visitor): Promise<void> {
   await page.waitForTimeout(page.url().includes("/history") ? 0 : GREETING_MS);
 }
 
-/** Sheets of few colours, so that they are small. */
+/** Sheets of few colors, so that they are small. */
 async function develop(taken: Map<Scene, Taken[]>): Promise<void> {
   const lab = await Visitor.come();
   let bytes = 0;

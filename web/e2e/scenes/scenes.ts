@@ -89,7 +89,7 @@ const RECORDED = [
 export const SCENES: readonly Scene[] = [
   {
     name: "first-run",
-    arrive: async ({ page, words }) => await page.getByRole("heading", { name: words.firstTitle }).waitFor(),
+    arrive: async ({ page }) => await page.locator(".first-examples button").first().waitFor(),
   },
   {
     name: "chat",
@@ -184,7 +184,7 @@ export const SCENES: readonly Scene[] = [
     name: "thinking",
     arrive: async (guest) => {
       await guest.asked("thinking");
-      await guest.button(guest.words.thought).click();
+      await guest.page.getByRole("button", { name: /^(Thought|思考[了过])/ }).click();
     },
   },
   {
@@ -218,8 +218,74 @@ export const SCENES: readonly Scene[] = [
   {
     name: "conversations",
     arrive: async (guest) => {
+      await guest.asked("cut");
+      await guest.page.locator(".conversation-row").first().waitFor();
+    },
+  },
+  {
+    name: "conversation-menu",
+    isPlain: true,
+    arrive: async (guest) => {
+      const { page } = guest;
+      await guest.asked("cut");
+      await page.locator(".conversation-row").first().hover();
+      await page.locator(".conversation-row button").first().click();
+      await page.locator(".menu-facts").getByText(/\d/).first().waitFor();
+    },
+  },
+  {
+    name: "share",
+    isPlain: true,
+    arrive: async (guest) => {
+      const { page } = guest;
+      await guest.asked("cut");
+      await page.locator(".conversation-row").first().hover();
+      await page.locator(".conversation-row button").first().click();
+      await page.locator(".menu-item").nth(4).click();
+      await page.locator("dialog .primary").click();
+      await page.locator("dialog input[readonly]").waitFor();
+    },
+  },
+  {
+    name: "phone-conversations",
+    size: PHONE,
+    isPlain: true,
+    arrive: async (guest) => {
+      await guest.asked("cut");
       await guest.button(guest.words.conversations).click();
-      await guest.page.locator("dialog li").first().waitFor();
+      await guest.page.locator("dialog .conversation-row").first().waitFor();
+    },
+  },
+  {
+    name: "temporary",
+    isPlain: true,
+    arrive: async ({ page }) => {
+      await page.locator(".conversations [aria-pressed]").click();
+      await page.locator(".temporary-notice").waitFor();
+    },
+  },
+  {
+    name: "picker",
+    arrive: async (guest) => {
+      await guest.asked("thinking");
+      await (await guest.visitor.openPicker()).locator("[data-row]").first().waitFor();
+    },
+  },
+  {
+    name: "phone-picker",
+    size: PHONE,
+    isPlain: true,
+    arrive: async (guest) => {
+      await (await guest.visitor.openPicker()).locator("[data-row]").first().waitFor();
+    },
+  },
+  {
+    name: "commands",
+    isPlain: true,
+    arrive: async (guest) => {
+      await guest.asked("thinking");
+      await guest.page.locator("textarea").first().fill("/");
+      await guest.page.getByRole("listbox").getByRole("option").first().waitFor();
     },
   },
   {
@@ -228,6 +294,23 @@ export const SCENES: readonly Scene[] = [
     arrive: async (guest) => {
       await guest.button(guest.words.settings).click();
       await guest.page.getByLabel(guest.words.theme).waitFor();
+    },
+  },
+  {
+    name: "settings-page",
+    path: "/settings",
+    isPlain: true,
+    arrive: async ({ page }) => await page.locator(".settings-facts").nth(1).waitFor(),
+  },
+  {
+    name: "people",
+    path: "/settings",
+    size: { width: 1280, height: 1_700 },
+    arrive: async ({ page }) => {
+      const first = page.locator("[data-people] > li").first();
+      await first.getByRole("button").click();
+      await first.locator("form").waitFor();
+      await first.locator("li").first().waitFor();
     },
   },
   {
@@ -302,8 +385,33 @@ export const SCENES: readonly Scene[] = [
     arrive: async ({ page }) => await page.locator("[data-row]").first().waitFor(),
   },
   {
+    name: "history-turn",
+    path: "/history",
+    size: TALL,
+    arrive: async ({ page }) => {
+      await page.locator("[data-row]:has(.pill[data-look=good]) a").first().click();
+      await page.locator(".travel-message .part").first().waitFor();
+    },
+  },
+  {
+    name: "history-compare",
+    path: "/history",
+    size: TALL,
+    arrive: async ({ page }) => {
+      await page.locator("[data-row] input").nth(0).check();
+      await page.locator("[data-row] input").nth(1).check();
+      await page.locator(".picked-bar a").click();
+      await page.locator(".travel-message .part").first().waitFor();
+    },
+  },
+  {
+    name: "history-calls",
+    path: "/history/calls",
+    arrive: async ({ page }) => await page.locator("[data-row]").first().waitFor(),
+  },
+  {
     name: "history-detail",
-    path: "/history?tool=slow.work",
+    path: "/history/calls?tool=slow.work",
     size: TALL,
     arrive: async ({ page }) => {
       await page.locator("[data-row] a").first().click();
@@ -347,7 +455,7 @@ export const SCENES: readonly Scene[] = [
   {
     name: "phone-first-run",
     size: PHONE,
-    arrive: async ({ page, words }) => await page.getByRole("heading", { name: words.firstTitle }).waitFor(),
+    arrive: async ({ page }) => await page.locator(".first-examples button").first().waitFor(),
   },
   {
     name: "phone-history",
@@ -368,6 +476,13 @@ export const SCENES: readonly Scene[] = [
     path: "/stats",
     isPlain: true,
     arrive: async ({ page }) => await page.locator(".tile").first().waitFor(),
+  },
+  {
+    name: "phone-settings-page",
+    size: PHONE,
+    path: "/settings",
+    isPlain: true,
+    arrive: async ({ page }) => await page.locator(".settings-facts").nth(1).waitFor(),
   },
   {
     name: "phone-tester",

@@ -306,7 +306,7 @@ export class Stage {
   }
 }
 
-/** Hills under a sky, in the colours of the page. */
+/** Hills under a sky, in the colors of the page. */
 function hills(): Uint8Array {
   const [width, height] = [240, 120];
   const [sky, far, near] = [

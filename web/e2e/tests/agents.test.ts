@@ -30,7 +30,25 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   const somebody = await visitor();
   const { page } = somebody;
   await page.getByText("defined in the configuration file").waitFor();
-  expect(await page.getByRole("textbox", { name: "System prompt" }).isDisabled()).toBe(true);
+  // As text: nothing grey that looks broken.
+  await page.locator("dt", { hasText: "System prompt" }).waitFor();
+  expect(await page.getByRole("textbox", { name: "System prompt" }).count()).toBe(0);
+  expect(await page.locator(".agent-form :disabled").count()).toBe(0);
+  // The index leads to a section, the search to a setting.
+  await page.getByRole("button", { name: "Rules", exact: true }).click();
+  await expect
+    .poll(() => page.locator("#agent-part-rules").evaluate((part) => part === document.activeElement))
+    .toBe(true);
+  const settings = page.getByRole("searchbox", { name: "Search settings and tools" });
+  await settings.fill("temperature");
+  await expect.poll(() => page.locator(".agent-form dt").allTextContents()).toEqual(["Temperature "]);
+  await settings.fill("demo.wea");
+  await page.getByText("1 found").waitFor();
+  await page.getByText("demo.weather", { exact: true }).first().waitFor();
+  await settings.fill("no such thing");
+  await page.getByText("Nothing found").waitFor();
+  await somebody.picture("agents-searched");
+  await settings.fill("");
   expect(await page.getByRole("button", { name: "Delete" }).count()).toBe(0);
   await somebody.picture("agents-file");
   expect(await somebody.violations()).toEqual([]);
@@ -79,6 +97,82 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
 });
 
 // R: U4
+test("text rules are tried while they are typed, saved in their order, and hold in the next turn", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await page.locator(".agent-row").first().click();
+  await duplicated(somebody, "discreet");
+  const rules = page.getByRole("region", { name: "Text rules", exact: true });
+  await rules.getByRole("button", { name: "Add a text rule" }).click();
+  const first = rules.getByRole("listitem", { name: "Text rule 1" });
+  // A pattern that is not there yet is no mistake; one that cannot be is told at its rule.
+  expect(await first.locator(".text-error").count()).toBe(0);
+  await first.getByRole("textbox", { name: "Pattern" }).fill("(demo");
+  await first.locator(".text-error").getByText("unclosed group").waitFor();
+  await first.getByRole("textbox", { name: "Pattern" }).fill("(?i)one message");
+  await first.getByRole("textbox", { name: "Replacement" }).fill("house note");
+  await rules.getByRole("button", { name: "Add a text rule" }).click();
+  const second = rules.getByRole("listitem", { name: "Text rule 2" });
+  await second.getByRole("textbox", { name: "Pattern" }).fill("house");
+  await second.getByLabel("Matches are").selectOption("hidden");
+  expect(await second.getByRole("button", { name: "User messages" }).isDisabled()).toBe(true);
+  await second.getByLabel("In what").selectOption("the model is told");
+  await second.getByRole("button", { name: "User messages" }).click();
+
+  await rules.getByRole("textbox", { name: "Example text" }).fill("I am One Message of this house.");
+  await rules.locator("[data-side=shown]").getByText("I am house note of this house.").waitFor();
+  await rules.locator("[data-side=model]").getByText("I am One Message of this .").waitFor();
+  await first.getByText("1 match").waitFor();
+  await rules.getByLabel("The text is").selectOption("a user message");
+  await second.getByText("1 match").waitFor();
+  await expect.poll(() => first.getByText(/match/).count()).toBe(1);
+  await somebody.picture("agents-text-rules");
+  expect(await somebody.violations()).toEqual([]);
+
+  // In the other order the second one finds nothing of the first's making.
+  await second.getByRole("button", { name: "Move up: Text rule 2" }).click();
+  await rules
+    .getByRole("listitem", { name: "Text rule 1" })
+    .getByRole("button", { name: "User messages", pressed: true })
+    .waitFor();
+  await saved(somebody);
+  const client = await house.server.client();
+  const { settings } = await client.call("GET /v1/agents/{agent}", { path: { agent: "discreet" } });
+  expect(settings.text_rules?.map(({ pattern }) => pattern)).toEqual(["house", "(?i)one message"]);
+
+  await page.getByRole("button", { name: "Chat with this agent" }).click();
+  await somebody.say("Tell me about yourself in detail, with Markdown");
+  await somebody.settled();
+  const text = (await page.locator("article").last().textContent()) ?? "";
+  expect(text).toContain("house note");
+  expect(text.toLowerCase()).not.toContain("one message");
+});
+
+// R: U4, A1
+test("permissions in one word decide where no rule does", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await page.locator(".agent-row").first().click();
+  await duplicated(somebody, "reader");
+  const rules = page.getByRole("region", { name: "Rules", exact: true });
+  await page.getByLabel("Choose a tool").selectOption("demo.calendar");
+  await rules.getByText("effect:write").waitFor();
+  await rules.getByLabel("If no rule matches").selectOption("Read only");
+  await rules.getByText("permissions:read_only").waitFor();
+  await rules.getByText("would be denied").waitFor();
+  await rules.getByLabel("If no rule matches").selectOption("Everything");
+  await rules.getByText("permissions:everything").waitFor();
+  await rules.getByLabel("If no rule matches").scrollIntoViewIfNeeded();
+  await somebody.picture("agents-permissions");
+  expect(await somebody.violations()).toEqual([]);
+  await rules.getByLabel("If no rule matches").selectOption("Read only");
+  await saved(somebody);
+  const client = await house.server.client();
+  const { settings } = await client.call("GET /v1/agents/{agent}", { path: { agent: "reader" } });
+  expect(settings.permissions).toBe("read_only");
+});
+
+// R: U4
 test("nothing typed is lost: not by a save that fails, and not by leaving", async () => {
   const somebody = await visitor();
   const { page } = somebody;
@@ -115,14 +209,14 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await elsewhere.goto(`${house.server.url}/agents?agent=kept`);
   await elsewhere.getByRole("textbox", { name: "System prompt" }).fill("Theirs");
   await elsewhere.keyboard.press("Control+s");
-  await elsewhere.getByText("Saved.").waitFor();
+  await elsewhere.getByText("Saved. Applies to new turns.").waitFor();
   await page.getByRole("textbox", { name: "System prompt" }).fill("Mine");
   await page.keyboard.press("Control+s");
   await page.getByText("changed_meanwhile").waitFor();
   await somebody.picture("agents-conflict");
   expect(await somebody.violations()).toEqual([]);
   await page.getByRole("button", { name: "Overwrite with mine" }).click();
-  await page.getByText("Saved.").waitFor();
+  await page.getByText("Saved. Applies to new turns.").waitFor();
 
   await page.getByRole("button", { name: "Delete", exact: true }).click();
   await page.getByRole("button", { name: "Confirm delete" }).click();

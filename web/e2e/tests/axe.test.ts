@@ -1,4 +1,4 @@
-// axe finds nothing (wcag2a, 2aa, 21aa, 22aa) in any view and state, in either language and theme. The rows are in scenes/scenes.ts.
+// axe finds nothing (all of its rules) in any view and state, in either language and theme. The rows are in scenes/scenes.ts.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { closeBrowser, Visitor } from "../browser.ts";

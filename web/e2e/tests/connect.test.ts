@@ -88,9 +88,10 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   await page.getByText("Greetings from far away.").first().waitFor();
 
   // Who answers is chosen in the same place; without its key it is gone.
-  await page.getByRole("button", { name: "deepseek/talks" }).click();
+  await somebody.openModels();
   await dialog.getByRole("button", { name: /default/ }).click();
-  await page.getByRole("button", { name: "demo", exact: true }).click();
+  await page.getByRole("button", { name: "demo", exact: true }).waitFor();
+  await somebody.openModels();
   await dialog.getByRole("button", { name: /DeepSeek/ }).click();
   await dialog.getByText("Choose a model").waitFor();
   await dialog.getByRole("button", { name: "Delete key" }).click();
@@ -141,7 +142,7 @@ test("the settings lead there from every view, by the keyboard alone", async () 
 test("an address of one's own: what is wrong is said there, then it is connected like any other, and forgotten", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
-  await page.getByRole("button", { name: "demo", exact: true }).click();
+  await somebody.openModels();
   const dialog = page.getByRole("dialog", { name: "Connect a model" });
   await dialog.getByRole("searchbox").fill("my own");
   await dialog.getByRole("button", { name: /Custom endpoint/ }).click();
@@ -174,7 +175,7 @@ test("an address of one's own: what is wrong is said there, then it is connected
   await page.getByText("Greetings from far away.").first().waitFor();
   await somebody.settled();
 
-  await page.getByRole("button", { name: `${name}/talks` }).click();
+  await somebody.openModels();
   await dialog.getByRole("button", { name: new RegExp(`^${name}\\s*Connected`) }).click();
   await dialog.getByText("Choose a model").waitFor();
   await dialog.getByRole("button", { name: "Delete endpoint" }).click();

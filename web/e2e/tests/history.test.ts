@@ -24,7 +24,7 @@ async function rows(somebody: Visitor): Promise<string[]> {
 
 // R: U5
 test("calls of the chat are listed, newest first, filtered, and the address keeps what is looked for", async () => {
-  const somebody = await visitor("/history");
+  const somebody = await visitor("/history/calls");
   const { page } = somebody;
   const all = await rows(somebody);
   expect(all.slice(-3)).toEqual(Array(3).fill("demo.weather Done"));
@@ -50,7 +50,7 @@ test("calls of the chat are listed, newest first, filtered, and the address keep
 
 // R: S4, U5
 test("details say what happened, what the model saw, and where the turn's time went, to the millisecond", async () => {
-  const somebody = await visitor("/history?tool=demo.weather");
+  const somebody = await visitor("/history/calls?tool=demo.weather");
   const { page } = somebody;
   await page.locator("[data-row] a").first().focus();
   await page.keyboard.press("ArrowDown");
@@ -88,7 +88,7 @@ test("details say what happened, what the model saw, and where the turn's time w
 
 // R: U5
 test("a call that waits for somebody is seen to go on, and its conversation is one click away", async () => {
-  const somebody = await visitor("/history");
+  const somebody = await visitor("/history/calls");
   const { page } = somebody;
   const chat = await somebody.tab();
   await chat.goto(`${house.server.url}/`);
@@ -103,11 +103,18 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
     .getByRole("region", { name: "Call details" })
     .getByText("Approval requested", { exact: true })
     .waitFor();
+  await page
+    .getByRole("region", { name: "Call details" })
+    .getByRole("group", { name: /wants to run/ })
+    .waitFor();
   await somebody.picture("history-waiting");
   expect(await page.getByRole("button", { name: "Run again" }).count()).toBe(0);
   expect(await somebody.violations()).toEqual([]);
-  await chat.getByRole("button", { name: /^Approve/ }).click();
-  await page.bringToFront();
+  // It is answered where it is looked at.
+  await page
+    .getByRole("region", { name: "Call details" })
+    .getByRole("button", { name: "Approve", exact: true })
+    .click();
   await expect.poll(async () => (await rows(somebody))[0]).toBe("demo.calendar Done");
   await page.getByText("Finished · Done").waitFor();
   // It changes something: what it would do is looked at first.
@@ -124,7 +131,7 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
 
 // R: U6
 test("of a thousand calls only those on the screen are in the page, and the rest comes while it is scrolled", async () => {
-  const somebody = await visitor("/history");
+  const somebody = await visitor("/history/calls");
   const { page } = somebody;
   const rows = Array.from({ length: 1_000 }, (_, n) => ({
     tool_id: `turn_1.${n}`,
@@ -165,7 +172,7 @@ test("of a thousand calls only those on the screen are in the page, and the rest
 
 // R: S4
 test("an export holds what is filtered, and nothing else", async () => {
-  const somebody = await visitor("/history?tool=demo.weather");
+  const somebody = await visitor("/history/calls?tool=demo.weather");
   const { page } = somebody;
   const take = async (name: string): Promise<string[]> => {
     const download = page.waitForEvent("download");
@@ -183,7 +190,7 @@ test("an export holds what is filtered, and nothing else", async () => {
 
 // R: U6
 test("in Chinese, in the dark and on a phone everything is there", async () => {
-  const somebody = await visitor("/history", {
+  const somebody = await visitor("/history/calls", {
     locale: "zh-CN",
     colorScheme: "dark",
     width: 360,

@@ -32,6 +32,8 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
 
   await somebody.say(`next ${TURNED}`);
   await question.waitFor();
+  expect(await question.locator(".asked-fields dd").nth(1).innerText()).toBe(SHOWN);
+  await question.getByRole("button", { name: "Raw" }).click();
   const asked = await question.locator("pre").innerText();
   expect(asked).toContain(`"when": "${SHOWN}"`);
   expect(JSON.parse(asked)).toEqual(given(TURNED));
@@ -66,7 +68,7 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
     .first()
     .waitFor();
 
-  await page.goto(`${house.server.url}/history`);
+  await page.goto(`${house.server.url}/history/calls`);
   await page.getByText(SHOWN).first().click();
   await page
     .locator("pre", { hasText: `"when": "${SHOWN}"` })

@@ -27,9 +27,35 @@ test("tiles show the figures of turns just made, and lead to the calls that they
   expect(await figures("Waiting for you")).toEqual(["0"]);
   const weather = page.getByRole("row", { name: /^demo\.weather/ });
   expect(await weather.locator("td").first().textContent()).toBe("3");
+  const [read, written] = await figures("Tokens");
+  for (const figure of [read, written]) expect(figure).toMatch(/^[1-9][\d,.]*( k)?$/);
+  expect(await page.getByRole("listitem", { name: "Calls detected" }).textContent()).toContain(
+    "at least 95 %",
+  );
+  expect(await page.getByRole("listitem", { name: "Changes of model or mode" }).count()).toBe(1);
+  expect(await tile("Tool duration").textContent()).toContain("p95 limit: at most 3.0 s");
+  expect(await page.getByRole("table", { name: "Why calls failed" }).locator("tbody tr").count()).toBe(1);
+  expect(await page.getByRole("table", { name: "By conversation" }).locator("tbody tr").count()).toBe(2);
+  await page.locator(".metrics").evaluate((view) => view.scrollTo(0, 0));
+  await somebody.picture("metrics-top");
   await page.locator("summary").click();
   await somebody.picture("metrics");
   expect(await somebody.violations()).toEqual([]);
+
+  // Who opens the view gets the range that has data: these turns are of the last hour.
+  await page.goto(`${house.server.url}/stats`);
+  await page
+    .getByRole("navigation", { name: "Time range" })
+    .locator('[aria-current="true"]', { hasText: "1 h" })
+    .waitFor();
+  await tile("Tokens").waitFor();
+  const ofModel = page.getByRole("table", { name: "By model" }).getByRole("link").first();
+  const model = (await ofModel.textContent()) ?? "";
+  await ofModel.click();
+  await expect.poll(() => new URL(page.url()).searchParams.get("model")).toBe(model);
+  await expect.poll(() => page.locator("[data-row]").count()).toBe(2);
+  await page.goBack();
+  await tile("Error rate").waitFor();
 
   await tile("Error rate").getByRole("link").click();
   await page.getByRole("button", { name: /^Any failure/, pressed: true }).waitFor();
@@ -49,7 +75,7 @@ test("tiles show the figures of turns just made, and lead to the calls that they
 test("another time is chosen, and what is new is there without a reload", async () => {
   const somebody = await visitor();
   const { page } = somebody;
-  await page.getByRole("link", { name: "Last 30 days" }).click();
+  await page.getByRole("link", { name: "30 d", exact: true }).click();
   await expect.poll(() => page.url()).toContain("range=month");
   const turns = page.getByRole("listitem", { name: "Tool calls", exact: true }).locator("dd").nth(1);
   await expect.poll(() => turns.textContent()).toBe("2");

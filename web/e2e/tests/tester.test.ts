@@ -133,6 +133,36 @@ test("tools are found, tried, told and read out of a text", async () => {
   await run.getByText(/^Done/).waitFor();
 });
 
+// R: U3, U4
+test("text rules of an agent are tried on a text", async () => {
+  const client = await house.server.client();
+  const settings = {
+    model: "demo",
+    text_rules: [
+      { name: "numbers", pattern: "\\d+", replace: "#", in: "shown" },
+      { pattern: "secret", hide: true, in: "model", target_roles: ["tool"] },
+    ],
+  };
+  await client.call("POST /v1/agents", { body: { name: "tidy", settings } });
+  const somebody = await visitor();
+  const { page } = somebody;
+  const rules = page.getByRole("region", { name: "Text rules", exact: true });
+  await rules.getByText("This agent has no text rules.").waitFor();
+  await page.locator("main header").getByLabel("Agent").selectOption("tidy");
+  const row = (text: string) => rules.getByRole("listitem").filter({ hasText: text });
+  await row("numbers").waitFor();
+  await rules.getByRole("textbox", { name: "Example text" }).fill("Room 12, secret 7");
+  await rules.locator("[data-side=shown]").getByText("Room #, secret #").waitFor();
+  await row("numbers").getByText("2 matches").waitFor();
+  await rules.getByLabel("The text is").selectOption("a tool result");
+  await rules.locator("[data-side=model]").getByText("Room 12, 7").waitFor();
+  await row("secret").getByText("1 match").waitFor();
+  await somebody.picture("tester-text-rules");
+  expect(await somebody.violations()).toEqual([]);
+  await rules.getByRole("link", { name: "Edit the agent" }).click();
+  await page.getByRole("heading", { name: "tidy", level: 2 }).waitFor();
+});
+
 // R: U3
 test("an address fills the form in, and a tool that fails says so", async () => {
   const somebody = await visitor();

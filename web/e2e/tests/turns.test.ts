@@ -1,6 +1,7 @@
 // What a turn may come to, through the page: each line of the first screen, all questions at once, a stop at each phase, two tabs.
 
 import { describe, expect, test } from "vitest";
+import { en as firstEn, zh as firstZh } from "../../app/src/chat/first/words.ts";
 import { en } from "../../app/src/i18n/en.ts";
 import { zh } from "../../app/src/i18n/zh.ts";
 import type { Visitor } from "../browser.ts";
@@ -28,36 +29,43 @@ const text = ({ page }: Visitor, words: string | RegExp) =>
 
 // R: O4, U1
 describe.each([
-  ["en-GB", en],
-  ["zh-CN", zh],
-] as const)("each line of the first screen is answered without a key, %s", (locale, words) => {
-  /** What the calls come to, in the order of the lines. */
-  const expected = [
-    [/demo\.weather success/, /demo\.weather success/, /demo\.weather success/],
-    [/live2d\.\w+ success/],
-    [/time\.now success/, /demo\.calendar success/],
-    [/demo\.fail error/],
-    [],
-    [],
+  ["en-GB", en, firstEn],
+  ["zh-CN", zh, firstZh],
+] as const)("what the demo model offers is answered without a key, %s", (locale, words, first) => {
+  const isEnglish = locale === "en-GB";
+  /** The question, and what its calls come to. */
+  const offers: [string, RegExp[]][] = [
+    [
+      first.suggestions.weather.prompt,
+      [/demo\.weather success/, /demo\.weather success/, /demo\.weather success/],
+    ],
+    [first.suggestions.calendar.prompt, [/time\.now success/, /demo\.calendar success/]],
+    [first.suggestions.riddle.prompt, []],
+    [first.suggestions.yourself.prompt, []],
   ];
-  test.each(words.examples.map(({ title }, at) => [title, at] as const))("%s", async (_, at) => {
+  /** It has answers for these as well, which somebody has to type. */
+  const typed: [string, RegExp[]][] = [
+    [isEnglish ? "Wink at me while you talk" : "一边说话，一边对我眨眼", [/live2d\.\w+ success/]],
+    [isEnglish ? "Call a tool that fails" : "调用一个会失败的工具", [/demo\.fail error/]],
+  ];
+  test.each([...offers, ...typed])("%s", async (prompt, expected) => {
     const somebody = await demo.visitor({ locale });
     const { page } = somebody;
-    const prompt = words.examples[at]?.prompt ?? "";
-    await page.getByRole("button", { name: prompt }).click();
+    if (typed.some(([other]) => other === prompt)) await somebody.say(prompt);
+    else await page.getByRole("button", { name: prompt }).click();
     const approve = page.getByRole("button", { name: new RegExp(`^${words.approve}`) });
-    if (words.examples[at]?.title === words.examples[2]?.title) await approve.click();
+    if (prompt === first.suggestions.calendar.prompt) await approve.first().click();
     await text(somebody, /\S/).first().waitFor();
     await somebody.settled();
     const group = page.locator(".calls");
     if ((await group.count()) > 0) await group.click();
     const cards = await somebody.cards();
-    expect(cards).toHaveLength(expected[at]?.length ?? -1);
-    for (const [place, pattern] of (expected[at] ?? []).entries()) expect(cards[place]).toMatch(pattern);
+    expect(cards).toHaveLength(expected.length);
+    for (const [place, pattern] of expected.entries()) expect(cards[place]).toMatch(pattern);
     expect(await page.getByRole("article", { name: words.assistantMessage }).count()).toBe(1);
     expect(await page.getByRole("alert").count(), "no error").toBe(0);
-    if (words.examples[at]?.title === words.examples[4]?.title) {
-      await page.getByRole("button", { name: words.thought }).click();
+    if (prompt === first.suggestions.riddle.prompt) {
+      await page.getByRole("button", { name: /^(Thought|思考[了过])/ }).click();
     }
   });
 });
@@ -69,7 +77,7 @@ test("on a phone the first screen begins at its beginning, and an answer is foll
   const heading = page.getByRole("heading", { name: en.firstTitle });
   await page.waitForTimeout(300);
   expect((await heading.boundingBox())?.y).toBeGreaterThan(50);
-  await somebody.say(en.examples[5]?.prompt ?? "");
+  await somebody.say(firstEn.suggestions.yourself.prompt);
   await text(somebody, /\S/).first().waitFor();
   await somebody.settled();
   const end = await page.getByRole("button", { name: en.regenerate }).boundingBox();
@@ -314,8 +322,11 @@ test("what failed and what helps is said in the language of the page, the upstre
   await somebody.say("你好");
   const error = page.getByRole("alert");
   await error.getByText("上游报告了错误。", { exact: true }).waitFor();
+  await error.getByText("已生成的内容会保留。", { exact: true }).waitFor();
+  await error.getByRole("button", { name: zh.continue }).waitFor();
+  // What exactly went wrong is for whoever asks.
+  await error.getByText(zh.details, { exact: true }).click();
   await error.getByText("the model is on fire (server_error)", { exact: true }).waitFor();
-  await error.getByText("已显示的内容会保留。发送“继续”即可接着生成。", { exact: true }).waitFor();
   // Whoever reads on in English is told so at once.
   await page.getByRole("button", { name: zh.settings }).click();
   await page.getByLabel(zh.language).selectOption("en");

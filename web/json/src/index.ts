@@ -1,4 +1,15 @@
 // JSON for people: what a value is best read as, and JSON that is not whole yet.
 
+export { csvField, csvOfRows } from "./csv.ts";
+export {
+  HITS_MAX,
+  isLarge,
+  type Openness,
+  rowsOfTableWith,
+  rowsOfTree,
+  rowsWith,
+  type TreeRow,
+  textOf,
+} from "./large.ts";
 export { type PartialEntry, PartialJson, type PartialState, type Path } from "./partial.ts";
 export { pretty, type Shape, shapeOf } from "./shape.ts";

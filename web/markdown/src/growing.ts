@@ -4,6 +4,7 @@
 import type { Token } from "marked";
 import { fenceOf, isFenceClosed, OpenFence } from "./fence.ts";
 import { type Links, lex } from "./lexer.ts";
+import { OpenEnd } from "./open-end.ts";
 
 /** What may still change with more text: the last token, and what it may join. */
 const OPEN_TOKENS = 2;
@@ -59,6 +60,12 @@ export class GrowingMarkdown {
       this.#publish();
     }
     return this.#tokens;
+  }
+
+  /** The end of the text that was read, for what may be shown without being read. */
+  openEnd(): OpenEnd | undefined {
+    // Of a line end that is cut in two, the second half is to come.
+    return this.#hasRest() || this.#given.endsWith("\r") ? undefined : OpenEnd.of(this.#tokens, this.#text);
   }
 
   #forget(): void {
@@ -136,7 +143,9 @@ export class GrowingMarkdown {
     this.#settled = this.#settled.map((token) => {
       if (!mentions(token.raw, changed)) return token;
       this.lexedChars += token.raw.length;
-      return lex(token.raw, links).tokens[0] ?? token;
+      // What comes behind a paragraph says that it is one: alone, its beginning could be that of a formula without an end.
+      const [again] = lex(token.type === "paragraph" ? `${token.raw}\n\n` : token.raw, links).tokens;
+      return again === undefined ? token : { ...again, raw: token.raw };
     });
   }
 

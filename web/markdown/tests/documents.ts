@@ -47,6 +47,23 @@ const BLOCKS = [
   "tab\tin\n\ttab\n",
   "&amp; &#x41; \\* \\[\n",
   "\u0000nul\u00a0nbsp\u2028\n",
+  "Inline $a_1 * b_2$ and \\(c_1*d\\) cost $5 and $10.\n",
+  "$$\nx = 1\n= y\n$$\n",
+  "text\n\\[\n- a\n\\]\nafter\n\n",
+  "$$ open\n",
+  "\\[ open\n",
+  "- item\n  $$\n  x\n  $$\n",
+  "**bold $a*b$ on**, $`c`$ and `$HOME`\n\n",
+  "A note[^1] and another[^long-one].\n",
+  "[^1]: The note,\n    on two lines.\n\n    And a paragraph.\n",
+  "[^long-one]: `other`\n",
+  "> [!WARNING]\n> Mind the *gap*.\n\n",
+  "> [!other] is none\n",
+  "<details>\n<summary>More</summary>\n\n- inside\n\n```html\n</details>\n```\n\n</details>\n\n",
+  "<details open>\nwithout an end\n\n",
+  "H~2~O, x^2^, ~5 km, ~~gone~~ and ~/folder\n",
+  "Press <kbd>Ctrl</kbd>+<kbd>C</kbd><br>or <sub>low</sub>\n\n",
+  "שלום **עולם**\n\n- פריט\n\n",
 ] as const;
 
 export const documents = fc
@@ -55,6 +72,7 @@ export const documents = fc
 
 /** Every one of them is cut at every place. */
 export const NASTY: readonly string[] = [
+  "$$ open\nSee [this][ref] and [that], ![p][ref].\n\n[ref]: https://late.example\n# Title\n\n",
   "[open\n```open\nfence\n]: /there\n# Title\n\n",
   '[a]: /there "t\n```open\nfence\n"\n# Title\n\nend',
   "| a | b |\n|:--|--:|\n| 1 | **2** |\n| 3 |\n\nend",
@@ -75,5 +93,10 @@ export const NASTY: readonly string[] = [
   "~~~\n```\n~~~~ \nafter",
   "> ```\n> code\n\n> other\n\nx",
   "  ```js\n  indented\n  ```\nx\n\ny",
+  "a[^1]\n\n[^1]: x\n\n    y\n\n  z\n[^2]: w\nlazy\n\n[^1]: again",
+  "<details>\n<summary>a *b*</summary>\n\n<details>\n\nx\n\n</details>\n\n~~~\n</details>\n~~~\n\n</details> \nafter\n\nend",
+  "> [!TIP]\n> a\n\n> [!NOTE]\n\n> [!CAUTION] b\n\nend",
+  "$$\na\n=\nb\n$$\nx\n\n$$ c\n\nd $$\n\ne",
+  "a\n$$b\nc\n===\n$$ d\n\\[x\\]\n\\[\ny\\]\nz",
   "para\n    not code\n\n    code\n\n\n    same code\n\nend\n\nend",
 ];

@@ -12,7 +12,7 @@ const SPOKEN = ["title", "aria-label", "placeholder", "alt"];
 const QUOTED = /("(?:[^"\\]|\\.)*")/;
 const FROM_RIGHT = /[\u0590-\u08ff\ufb1d-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
-/** What an element is given, with everything hidden in its texts spelt out. What a component is given is its own. */
+/** What an element is given, with everything hidden in its texts spelled out. What a component is given is its own. */
 export function shown(type: unknown, props: Props): Props {
   if (typeof type !== "string" && type !== Fragment) return props;
   const given = { ...props, children: child(type, props.children) };

@@ -13,6 +13,8 @@ const JOINING =
 const IDEOGRAPH = "[\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}]";
 const OF_LETTERS = `(?<=${JOINING})[\\u200c\\u200d]|(?<=${JOINING}|${IDEOGRAPH})[\\u180b-\\u180f\\ufe00-\\ufe0f]|(?<=${IDEOGRAPH})[\\u{e0100}-\\u{e01ef}]`;
 
+/** What emoji are made of besides pictures. */
+const GLUE = /[\ufe0e\ufe0f\u200d]/g;
 const VALUE = new RegExp(`((?:(?!${OF_EMOJI})(?:${HIDDEN}))+)`, "u");
 const PROSE = new RegExp(`((?:(?!${OF_EMOJI}|${OF_LETTERS})(?:${HIDDEN}))+)`, "u");
 
@@ -23,7 +25,7 @@ const PROSE = new RegExp(`((?:(?!${OF_EMOJI}|${OF_LETTERS})(?:${HIDDEN}))+)`, "u
 export function parts(text: string, isProse: boolean): string[] {
   // Most texts, and the largest.
   if (!/[^\t\n -~]/.test(text)) return [text];
-  return text.split(isProse ? PROSE : VALUE).map((part, at) => (at % 2 ? spelt(part) : part));
+  return text.split(isProse ? PROSE : VALUE).map((part, at) => (at % 2 ? spelled(part) : part));
 }
 
 /** A value, a name, an output as people are shown it. JSON stays the same value. */
@@ -31,6 +33,16 @@ export function visible(text: string): string {
   return parts(text, false).join("");
 }
 
-function spelt(hidden: string): string {
+/** Spells out what emoji are made of besides pictures: `→` and `→\ufe0f` look the same. */
+export function spellGlue(text: string): string {
+  return text.replace(GLUE, spelled);
+}
+
+/** What a person decides by: as `visible`, and nothing hidden stays, not even in an emoji. */
+export function exact(text: string): string {
+  return visible(spellGlue(text));
+}
+
+function spelled(hidden: string): string {
   return hidden.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -2,19 +2,21 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { parts, visible } from "../src/index.ts";
+import { exact, parts, visible } from "../src/index.ts";
 
 interface Vectors {
   hidden: readonly (readonly [string, string])[];
-  cases: readonly { about: string; text: string; value?: string; prose?: string }[];
+  cases: readonly { about: string; text: string; value?: string; prose?: string; exact?: string }[];
 }
 
 const file = new URL("../../../crates/wire/tests/visible.json", import.meta.url);
 const { hidden, cases }: Vectors = JSON.parse(readFileSync(file, "utf8"));
 
 describe("each text is shown as the table says", () => {
-  test.each(cases)("$about", ({ text, value, prose }) => {
+  test.each(cases)("$about", ({ text, value, prose, exact: decided }) => {
     expect(visible(text)).toBe(value ?? text);
+    expect(exact(text)).toBe(decided ?? value ?? text);
+    expect(exact(exact(text))).toBe(exact(text));
     expect(parts(text, true).join("")).toBe(prose ?? text);
     expect(visible(visible(text))).toBe(visible(text));
   });
@@ -42,4 +44,5 @@ test("half of a pair, which no JSON of the server has", () => {
 test("the text of a value stays that value", () => {
   const value = { when: "\u202e2026-11-24", "n\u200b": ["\u{e0041}", "\\u202e", "\ud83d"] };
   expect(JSON.parse(visible(JSON.stringify(value, undefined, 2)))).toEqual(value);
+  expect(JSON.parse(exact(JSON.stringify(value, undefined, 2)))).toEqual(value);
 });

@@ -1,4 +1,5 @@
-//! Forbidden names in the sources of a pure crate. // R: D3
+//! Forbidden names in the sources of a pure crate.
+// R: D3
 
 use crate::rust_text::{RustText, is_word, words};
 

@@ -2,6 +2,7 @@
 // R: D3
 
 use crate::rust_text::RustText;
+use crate::spec::citation;
 use std::collections::BTreeMap;
 
 /// Words that engineers of this field do not use in names, with the words they use.
@@ -16,9 +17,36 @@ const DIALECT: [(&str, &str); 8] = [
     ("world", "context, deps, environment"),
 ];
 
-/// Identifiers that have such a word and stay, with the reason.
-const STAYS: [(&str, &str); 2] =
-    [("gone", "410 Gone of HTTP"), ("open_world_hint", "annotation of MCP, as rmcp names it")];
+/// An identifier that has such a word and stays where `paths` say, and only there.
+struct AllowedName {
+    name: &'static str,
+    /// Files or folders.
+    paths: &'static [&'static str],
+    #[cfg_attr(not(test), expect(dead_code, reason = "for people, and for the test that each has one"))]
+    reason: &'static str,
+}
+
+const STAYS: [AllowedName; 2] = [
+    AllowedName {
+        name: "gone",
+        paths: &[
+            "crates/server/src/error.rs",
+            "crates/server/src/api/approvals.rs",
+            "crates/server/src/api/calls.rs",
+            "crates/server/src/api/conversations/shares.rs",
+            "crates/server/src/api/files.rs",
+            "crates/server/src/api/turns.rs",
+            "crates/server/src/chat_questions.rs",
+            "crates/server/src/viewer/mod.rs",
+        ],
+        reason: "410 Gone of HTTP",
+    },
+    AllowedName {
+        name: "open_world_hint",
+        paths: &["crates/tools/src/mcp/definition.rs"],
+        reason: "annotation of MCP, as rmcp names it",
+    },
+];
 
 /// Names that every module has from the standard library. Aliases such as `type Result<T>` only fill in parameters.
 const PRELUDE: [&str; 30] = [
@@ -66,28 +94,62 @@ pub(crate) struct Vocabulary {
 
 impl Vocabulary {
     pub(crate) fn add(&mut self, path: &str, text: &RustText) {
-        let (mut offset, mut before) = (0, "");
+        self.add_documentation(path, text);
+        let mut offset = 0;
         for (number, (code, comment)) in text.code.lines().zip(text.comments.lines()).enumerate() {
             let start = offset;
             offset += code.len() + 1;
-            let begins = ["", "///", "//!"].contains(&before);
-            before = comment.trim();
             if text.is_test(start + code.len() - code.trim_start().len()) {
                 continue;
             }
             let location = format!("{path}:{}", number + 1);
-            self.add_identifiers(&location, code);
+            self.add_identifiers(path, &location, code);
             self.add_type(&location, code);
-            if begins {
-                self.add_comment(&location, before);
-            }
+            self.add_citation(&location, comment.trim());
         }
         self.add_enums(path, text);
     }
 
-    fn add_identifiers(&mut self, location: &str, code: &str) {
+    /// First words of documentation only, for tests and benchmarks, too.
+    pub(crate) fn add_documentation(&mut self, path: &str, text: &RustText) {
+        // Sections of rustdoc begin anew.
+        const FIRST: [&str; 6] = ["", "///", "//!", "/// # Errors", "//! # Errors", "/// # Panics"];
+        let mut before = "";
+        for (number, comment) in text.comments.lines().map(str::trim).enumerate() {
+            if FIRST.contains(&before) {
+                self.add_comment(&format!("{path}:{}", number + 1), comment);
+            }
+            before = comment;
+        }
+    }
+
+    /// Names and comments of a TypeScript source.
+    pub(crate) fn add_typescript(&mut self, path: &str, source: &str) {
+        let mut in_template = false;
+        for (number, line) in source.lines().enumerate() {
+            let location = format!("{path}:{}", number + 1);
+            let line = line.trim();
+            let is_comment = ["//", "/*", "* "].iter().any(|mark| line.starts_with(mark));
+            if is_comment && !in_template {
+                let text = line.strip_prefix("/** ").unwrap_or_default();
+                let opens =
+                    number > 0 && source.lines().nth(number - 1).is_some_and(|before| before.trim() == "/**");
+                let text = if opens { line.trim_start_matches("* ") } else { text };
+                self.add_first_word(&location, text);
+                continue;
+            }
+            let code = typescript_code(line, &mut in_template);
+            self.add_identifiers(path, &location, &code);
+        }
+    }
+
+    fn add_identifiers(&mut self, path: &str, location: &str, code: &str) {
+        let stays = |name: &str| {
+            let allowed = STAYS.iter().filter(|allowed| allowed.name == name);
+            allowed.flat_map(|allowed| allowed.paths).any(|prefix| path.starts_with(prefix))
+        };
         for name in code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
-            if STAYS.iter().any(|(stays, _)| *stays == name) {
+            if stays(name) {
                 continue;
             }
             for (word, instead) in DIALECT {
@@ -119,9 +181,23 @@ impl Vocabulary {
 
     fn add_comment(&mut self, location: &str, comment: &str) {
         let Some(text) = comment.strip_prefix("///").or_else(|| comment.strip_prefix("//!")) else { return };
+        self.add_first_word(location, text);
+    }
+
+    fn add_first_word(&mut self, location: &str, text: &str) {
         let first = text.split_whitespace().next().unwrap_or_default();
         if INTERROGATIVE.contains(&first) {
             self.wrong.push(format!("{location}: documentation begins with `{first}`; say what the item is"));
+        }
+    }
+
+    /// Refuses ids of requirements in what rustdoc shows: readers of the crates do not have the list.
+    fn add_citation(&mut self, location: &str, comment: &str) {
+        let is_documentation = comment.starts_with("///") || comment.starts_with("//!");
+        if is_documentation && citation::cites(comment) {
+            self.wrong.push(format!(
+                "{location}: documentation cites a requirement; use a line `// R: ...` below it"
+            ));
         }
     }
 
@@ -160,6 +236,30 @@ impl Vocabulary {
     }
 }
 
+/// A line without its literals and the comment at its end. Templates span lines.
+fn typescript_code(line: &str, in_template: &mut bool) -> String {
+    let mut code = String::new();
+    let mut quote = in_template.then_some('`');
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        match quote {
+            Some(_) if character == '\\' => {
+                characters.next();
+            }
+            Some(open) if character == open => quote = None,
+            Some(_) => {}
+            None if matches!(character, '"' | '\'' | '`') => quote = Some(character),
+            None if character == '/' && matches!(characters.peek(), Some('/' | '*')) => break,
+            None => code.push(character),
+        }
+        if quote.is_some() && !code.ends_with(' ') {
+            code.push(' ');
+        }
+    }
+    *in_template = quote == Some('`');
+    code
+}
+
 /// Words of a name: `TurnPlace` and `turn_place` have `turn` and `place`.
 fn parts(name: &str) -> impl Iterator<Item = &str> {
     let mut starts: Vec<usize> = Vec::new();
@@ -181,10 +281,51 @@ fn parts(name: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    fn check(source: &str) -> Vec<String> {
+    fn check_at(path: &str, source: &str) -> Vec<String> {
         let mut vocabulary = Vocabulary::default();
-        vocabulary.add("a.rs", &RustText::read(source));
+        vocabulary.add(path, &RustText::read(source));
         vocabulary.wrong()
+    }
+
+    fn check(source: &str) -> Vec<String> {
+        check_at("a.rs", source)
+    }
+
+    #[test]
+    fn typescript_has_the_same_words() {
+        let check = |source: &str| {
+            let mut vocabulary = Vocabulary::default();
+            vocabulary.add_typescript("a.ts", source);
+            vocabulary.wrong()
+        };
+        for (source, refused) in [
+            ("export interface Place {}", "`Place` has `place`"),
+            ("x.told(1); // it was said", "`told` has `told`"),
+            ("/** How it runs. */", "begins with `How`"),
+            ("/**\n * Whether it runs.\n */", "begins with `Whether`"),
+        ] {
+            let wrong = check(source);
+            assert!(wrong.len() == 1 && wrong[0].contains(refused), "{source}: {wrong:?}");
+        }
+        for source in [
+            "const s = \"told\" + 'said \\' told' + `gone ${1} kept`; // behind",
+            "text.replace(/a/, `one\ntold\n`);",
+            "/** It runs.\n * How it does is said here. */",
+        ] {
+            assert_eq!(check(source), Vec::<String>::new(), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_name_stays_for_a_reason_and_only_in_its_files() {
+        for AllowedName { name, paths, reason } in STAYS {
+            let source = format!("fn {name}() {{}}");
+            assert!(reason.len() > 10, "{name}");
+            assert_eq!(check(&source).len(), 1, "{name}");
+            for path in paths {
+                assert_eq!(check_at(path, &source), Vec::<String>::new(), "{name}");
+            }
+        }
     }
 
     #[test]
@@ -199,6 +340,11 @@ mod tests {
             ("pub(crate) enum Stopped { Yes, No }", "`Stopped` is `Yes` or `No`"),
             ("pub enum From { Start }", "`From` hides"),
             ("//! How it runs.", "begins with `How`"),
+            ("#[cfg(test)]\nmod tests {\n    /// What it is.\n    fn a() {}\n}", "begins with `What`"),
+            ("/// Runs it.\n///\n/// # Errors\n/// What went wrong.\nfn run() {}", "begins with `What`"),
+            ("/// Runs it. R: T2\nfn run() {}", "cites a requirement"),
+            ("//! Runs it. // R: T2, T3", "cites a requirement"),
+            ("let gone = 1;", "`gone` has `gone`"),
         ] {
             let wrong = check(source);
             assert!(wrong.iter().any(|line| line.contains(refused)), "{source}: {wrong:?}");
@@ -210,7 +356,7 @@ mod tests {
             "pub enum Replayed { No, Yes }",
             "pub struct A; struct B; pub(crate) struct A2;",
             "pub type Result<T> = std::result::Result<T, Fault>;",
-            "fn open_world_hint() {}",
+            "/// Runs it, cited as `R: T2`.\n// R: T2\nfn run() {}",
             "/// Runs it. The paragraph goes on.\n/// What follows is part of it.",
             "#[cfg(test)]\nmod tests { fn told() {} }",
         ] {

@@ -1,4 +1,5 @@
-//! `cargo xtask bench eager`: what starting tools before the end of the stream is worth, row by row. R: T6
+//! `cargo xtask bench eager`: what starting tools before the end of the stream is worth, row by row.
+// R: T6
 
 use super::ReportTarget;
 use crate::program::{self, ExternalProgram};
@@ -17,6 +18,8 @@ struct EagerRow {
     serial: [f64; 2],
     parallel: [f64; 2],
     first_start: [f64; 2],
+    /// Without streaming, in parallel: the last outcome, and the start of the first tool.
+    whole: [f64; 2],
 }
 
 /// Measures; says in a line what came of it.
@@ -27,7 +30,9 @@ pub(crate) fn eager(report: ReportTarget) -> Result<String> {
     // Nearly all of the time is waiting: the profile of development says the same, and is built already.
     let package = ["--package", "throughline", "--bench", "eager", "--no-run"];
     let program = program::executable(&[&["bench", "--profile", "dev"], &package[..]].concat())?;
-    println!("  7 scenarios, serial and parallel, each with and without the barrier, 3 times: about 40 s");
+    println!(
+        "  7 scenarios, serial and parallel, with and without the barrier, and without streaming, 3 times: about 40 s"
+    );
     let mut rows = Vec::new();
     let status = ExternalProgram::new(&program).args(["measure"]).lines(|line| match parse_row(line) {
         Some(row) => {
@@ -50,6 +55,13 @@ pub(crate) fn eager(report: ReportTarget) -> Result<String> {
 fn check_rows(rows: &[EagerRow]) -> Result<String> {
     /// Tolerance for timers and a busy machine, in seconds.
     const NOISE_S: f64 = 0.15;
+    // A reply that comes whole ends no sooner than one with the barrier, whose stream is read as it comes.
+    if let Some(row) = rows.iter().find(|row| row.whole[0] < row.parallel[1] - NOISE_S) {
+        bail!(
+            "without streaming a step is faster: {}\n  remedy: does the fake model wait as long?",
+            row.line()
+        );
+    }
     let slower = |[barrier, eager]: [f64; 2]| eager > barrier + NOISE_S;
     if let Some(row) =
         rows.iter().find(|row| slower(row.serial) || slower(row.parallel) || slower(row.first_start))
@@ -69,18 +81,21 @@ fn parse_row(line: &str) -> Option<EagerRow> {
         serial: pair("serial")?,
         parallel: pair("parallel")?,
         first_start: pair("first_start")?,
+        whole: pair("whole")?,
     })
 }
 
 impl EagerRow {
     fn line(&self) -> String {
         format!(
-            "| {} | {} | {} | {:.1} → {:.1} |",
+            "| {} | {} | {} | {:.1} → {:.1} | {:.1}, {:.1} |",
             self.scenario,
             change(self.serial),
             change(self.parallel),
             self.first_start[0],
-            self.first_start[1]
+            self.first_start[1],
+            self.whole[0],
+            self.whole[1]
         )
     }
 }
@@ -97,8 +112,8 @@ fn render(rows: &[EagerRow]) -> String {
         repository::machine(),
         repository::load().map(|load| format!(", load average {load}")).unwrap_or_default()
     );
-    text += "| the model's step | serial: barrier → eager | parallel: barrier → eager | first tool starts |\n\
-             |---|---|---|---|\n";
+    text += "| the model's step | serial: barrier → eager | parallel: barrier → eager | first tool starts | not streamed: last outcome, first tool |\n\
+             |---|---|---|---|---|\n";
     for row in rows {
         let _ = writeln!(text, "{}", row.line());
     }
@@ -110,14 +125,20 @@ mod tests {
     use super::*;
 
     fn row(first_start: [f64; 2], serial: [f64; 2]) -> EagerRow {
-        EagerRow { scenario: "one".into(), serial, parallel: serial, first_start }
+        EagerRow {
+            scenario: "one".into(),
+            serial,
+            parallel: serial,
+            first_start,
+            whole: [serial[0], first_start[0]],
+        }
     }
 
     #[test]
     fn a_line_of_the_benchmark_becomes_a_row_of_the_table() {
-        let line = r#"{"scenario":"one","serial":[6.2,4.0],"parallel":[4.2,4.0],"first_start":[3.2,1.0]}"#;
+        let line = r#"{"scenario":"one","serial":[6.2,4.0],"parallel":[4.2,4.0],"first_start":[3.2,1.0],"whole":[4.3,3.2]}"#;
         let row = parse_row(line).unwrap();
-        assert_eq!(row.line(), "| one | 6.2 → 4.0 (-35 %) | 4.2 → 4.0 (-5 %) | 3.2 → 1.0 |");
+        assert_eq!(row.line(), "| one | 6.2 → 4.0 (-35 %) | 4.2 → 4.0 (-5 %) | 3.2 → 1.0 | 4.3, 3.2 |");
     }
 
     #[test]

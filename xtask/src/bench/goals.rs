@@ -1,4 +1,5 @@
-//! Comparison of figures with goals, and their text. // R: P1
+//! Comparison of figures with goals, and their text.
+// R: P1
 
 use crate::repository;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! `cargo xtask bench server`: what the server adds to its models, beside floors and peers, in one run. R: P2 P3
+//! `cargo xtask bench server`: what the server adds to its models, beside floors and peers, in one run.
+// R: P2, P3
 
 mod figures;
 mod measure;

@@ -1,4 +1,5 @@
-//! `cargo xtask bench store`: what an event costs in the log, beside raw inserts. R: P2
+//! `cargo xtask bench store`: what an event costs in the log, beside raw inserts.
+// R: P2
 
 use super::goals::GoalResult;
 use super::{BenchOptions, MeasureEffort, ReportTarget};
@@ -13,7 +14,7 @@ const SECTION: &str = "store";
 
 /// Processor time of an event at 1,000 turns x 30 a second, by that of a raw insert at one event a commit.
 const BY_RAW_MAX: f64 = 1.0;
-/// Time from an append to its acknowledgement in the middle of the same load, in milliseconds.
+/// Time from an append to its acknowledgment in the middle of the same load, in milliseconds.
 const P50_MS_MAX: f64 = 4.0;
 /// Until a store with 10,000 ended and 100 running turns is open after its process died, in milliseconds.
 const OPEN_MS_MAX: f64 = 200.0;

@@ -1,4 +1,5 @@
-//! `cargo xtask bench text`: what reading calls out of text costs beside decoding natively, at every length. R: X3
+//! `cargo xtask bench text`: what reading calls out of text costs beside decoding natively, at every length.
+// R: X3
 
 use super::goals::{GoalResult, exponent};
 use super::{BenchOptions, MeasureEffort, ReportTarget, callgrind};

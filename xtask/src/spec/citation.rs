@@ -1,10 +1,11 @@
-//! Citations of requirements: `R: W3, T5` in a comment. // R: D3
+//! Citations of requirements: `R: W3, T5` in a comment.
+// R: D3
 
 use crate::rust_text::{RustText, is_test_file, is_word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CitationKind {
-    /// It fulfils the requirement.
+    /// It fulfills the requirement.
     Code,
     /// It proves it.
     Test,
@@ -61,7 +62,7 @@ pub(crate) fn in_typescript(path: &str, source: &str) -> Vec<Citation> {
     found
 }
 
-/// Citations in a document, in HTML comments: a document can fulfil a requirement, but it proves nothing.
+/// Citations in a document, in HTML comments: a document can fulfill a requirement, but it proves nothing.
 pub(crate) fn in_markdown(path: &str, document: &str) -> Vec<Citation> {
     let mut found = Vec::new();
     for (number, line) in document.lines().enumerate() {
@@ -81,7 +82,12 @@ pub(crate) fn in_markdown(path: &str, document: &str) -> Vec<Citation> {
     found
 }
 
-/// Each `R:` with the ids behind it.
+/// True if a comment cites a requirement.
+pub(crate) fn cites(comment: &str) -> bool {
+    !requirement_marks(comment).is_empty()
+}
+
+/// Each `R:` with its ids.
 fn requirement_marks(comments: &str) -> Vec<(usize, Vec<String>)> {
     let bytes = comments.as_bytes();
     let mut found = Vec::new();
@@ -117,9 +123,9 @@ fn is_id(word: &str) -> bool {
     letter.is_some() && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Ids of other lists and places in the design, which may stand among ours.
+/// Ids of other lists, which may stand among ours.
 fn is_foreign(word: &str) -> bool {
-    word == "design" || word.starts_with('§') || (word.starts_with('M') && is_id(&word.replacen('M', "W", 1)))
+    word.starts_with('M') && is_id(&word.replacen('M', "W", 1))
 }
 
 /// True if only comments and white space separate `at` from a test's attribute.
@@ -192,7 +198,7 @@ mod tests {
         check("src/a.rs", "/// May stop. R: T8\npub(crate) fn b<T>() {}", &[code("T8", Some("b"))]);
         check("src/a.rs", "// R: T3: it says why and T4 not", &[code("T3", None)]);
         check("src/a.rs", "// R: T9, M10", &[code("T9", None)]);
-        check("src/a.rs", "// R: design §3a, R2", &[code("R2", None)]);
+        check("src/a.rs", "// R: M10, R2", &[code("R2", None)]);
         check("src/a.rs", "// R: U5. See W1.", &[code("U5", None)]);
     }
 

@@ -1,4 +1,5 @@
-//! The table in docs/requirements.md: ids and meanings are written by people, the places by this program. // R: D3
+//! The table in docs/requirements.md: ids and meanings are written by people, the places by this program.
+// R: D3
 
 use super::citation::{Citation, CitationKind};
 use crate::fault::fault;
@@ -25,8 +26,10 @@ pub(crate) struct Requirement {
     pub(crate) heading: String,
 }
 
-/// Places that are named in a cell before the rest is only counted.
+/// Files that are named in a cell before the rest is only counted.
 const LINKS_MAX: usize = 6;
+/// Characters of their names together: a cell of a document has at most 200, with the count of the rest.
+const LINKS_CHARS_MAX: usize = 180;
 
 /// Reads the tables of a section.
 pub(crate) fn parse(text: &str) -> Result<Vec<Requirement>> {
@@ -95,10 +98,14 @@ fn citation_links<'a>(citations: impl Iterator<Item = &'a Citation>) -> String {
     }
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort_by_key(|(path, count)| (std::cmp::Reverse(*count), *path));
-    let mut links: Vec<_> =
-        files.iter().take(LINKS_MAX).map(|(path, _)| format!("[{}](../{path})", short(path))).collect();
-    if files.len() > LINKS_MAX {
-        links.push(format!("and {} more", files.len() - LINKS_MAX));
+    let mut chars = 0;
+    let named = files.iter().take(LINKS_MAX).take_while(|(path, _)| {
+        chars += short(path).chars().count() + ", ".len();
+        chars <= LINKS_CHARS_MAX
+    });
+    let mut links: Vec<_> = named.map(|(path, _)| format!("[{}](../{path})", short(path))).collect();
+    if files.len() > links.len() {
+        links.push(format!("and {} more", files.len() - links.len()));
     }
     links.join(", ")
 }

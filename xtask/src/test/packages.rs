@@ -2,7 +2,7 @@
 
 use super::{CheckOutcome, report::TestReport};
 use crate::program::{self, ExternalProgram};
-use crate::repository;
+use crate::{repository, web};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
@@ -38,13 +38,54 @@ pub(crate) const CLIENTS: TestPackages = TestPackages {
     pins: "clients",
     folder_name: "clients",
     variable: "THROUGHLINE_CLIENTS",
-    tests: &["clients", "typescript"],
+    tests: &["clients", "typescript", "client_package"],
     on_pypi: "openai",
 };
 
 const FILES: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 
+/// A second release of Node, for the client as it is published; the first is among the clients.
+const NODE_24: &str = "node@24.9.0";
+
+/// `check` of the clients, with our own as it is published.
+pub(crate) fn check_clients() -> Result<CheckOutcome> {
+    let mut skipped = Vec::new();
+    let mut path = |what: &str, made: Result<PathBuf, String>| {
+        made.unwrap_or_else(|why| {
+            skipped.push(format!("{what}: {why}"));
+            // Empty: it was said.
+            PathBuf::new()
+        })
+    };
+    let packed = path("the client as it is published", web::pack_client(&program::target()?.join("client"))?);
+    let node = path("Node 24", node_24()?);
+    let variables = [("THROUGHLINE_CLIENT_PACKAGE", packed), ("THROUGHLINE_NODE_24", node)];
+    let mut outcome = check_with(&CLIENTS, &variables)?;
+    if let CheckOutcome::Tests(report) = &mut outcome {
+        report.skipped.extend(skipped);
+    }
+    Ok(outcome)
+}
+
+/// Node 24, installed once; inside: why it cannot be had.
+fn node_24() -> Result<Result<PathBuf, String>> {
+    let folder = program::target()?.join("node24");
+    let node = folder.join("node_modules/.bin/node");
+    if ExternalProgram::new(&node).args(["--version"]).succeeds() {
+        return Ok(Ok(node));
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let words =
+        ["install", "--no-audit", "--no-fund", "--loglevel=error", "--fetch-timeout=60000", "--prefix"];
+    let install = ExternalProgram::new("npm").args(words).args([folder.as_os_str(), NODE_24.as_ref()]);
+    Ok(if install.succeeds() { Ok(node) } else { Err(format!("npm cannot install {NODE_24}")) })
+}
+
 pub(crate) fn check(packages: &TestPackages) -> Result<CheckOutcome> {
+    check_with(packages, &[])
+}
+
+fn check_with(packages: &TestPackages, variables: &[(&str, PathBuf)]) -> Result<CheckOutcome> {
     let folder = match installed(packages)? {
         Ok(folder) => folder,
         Err(why) => return Ok(CheckOutcome::Skipped(why)),
@@ -54,7 +95,11 @@ pub(crate) fn check(packages: &TestPackages) -> Result<CheckOutcome> {
     let tests = packages.tests.iter().flat_map(|test| ["--test", test]);
     let words =
         ["test", "--workspace", "--no-fail-fast"].into_iter().chain(tests).chain(["--", "--show-output"]);
-    let status = ExternalProgram::cargo().args(words).env(packages.variable, &folder).lines(|line| {
+    let mut tests = ExternalProgram::cargo().args(words).env(packages.variable, &folder);
+    for (name, path) in variables {
+        tests = tests.env(name, path);
+    }
+    let status = tests.lines(|line| {
         if report.take(line) {
             println!("{line}");
         }

@@ -1,5 +1,6 @@
 //! schemathesis over the description of the API, against `throughline serve` with the demo model: whatever a client may send
-//! by the description is answered as the description says, and what it may not is refused in order. R: E5, R4
+//! by the description is answered as the description says, and what it may not is refused in order.
+// R: E5, R4
 
 use super::ProofOutcome;
 use super::serving::{ServeProcess, packages};

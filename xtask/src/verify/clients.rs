@@ -1,7 +1,8 @@
 //! Unmodified clients against `throughline serve` with a scripted model: every cell of the matrix works, or is theirs for a
-//! reason that stands in the table. R: E2
+//! reason that stands in the table.
 //!
 //! The scripts, one for each client, and what pins their packages are in `clients/matrix`.
+// R: E2
 
 mod expected;
 mod packages;

@@ -1,5 +1,6 @@
 //! A store of 100,000 turns under `throughline serve`: every kind of search, other requests while searches run and are
-//! abandoned, and mixed load for an hour with the resident set watched. R: S4, R2
+//! abandoned, and mixed load for an hour with the resident set watched.
+// R: S4, R2
 
 mod client;
 mod mixed;
@@ -30,6 +31,8 @@ struct LoadScale {
     minutes: f64,
     /// The command that is measured.
     program: PathBuf,
+    /// URL of an empty database of PostgreSQL; absent for SQLite.
+    database: Option<String>,
 }
 
 impl LoadScale {
@@ -45,6 +48,7 @@ impl LoadScale {
             turns: turns.max(100),
             long: number("THROUGHLINE_LOAD_LONG", turns as f64 * 0.06)? as u64,
             minutes: number("THROUGHLINE_LOAD_MINUTES", 60.0)?,
+            database: std::env::var("THROUGHLINE_LOAD_DATABASE").ok(),
             program: match std::env::var_os("THROUGHLINE_LOAD_PROGRAM") {
                 Some(program) => program.into(),
                 None => {
@@ -59,8 +63,13 @@ impl LoadScale {
 pub(crate) fn load() -> Result<ProofOutcome> {
     let scale = LoadScale::of_environment()?;
     let folder = program::target()?.join("load");
-    let serving = ServeProcess::start(&scale.program, &folder, CONFIGURATION)?;
+    let store = scale.database.as_deref().map(|url| format!("[store]\nurl = {url:?}\n"));
+    let configuration = format!("{CONFIGURATION}{}", store.unwrap_or_default());
+    let serving = ServeProcess::start(&scale.program, &folder, &configuration)?;
     let mut figures = vec![import(&serving, &scale)?];
+    if scale.database.is_some() {
+        figures.insert(0, "in PostgreSQL".to_owned());
+    }
     let mut faults = Vec::new();
     let mut record = |measured: LoadResult| {
         println!("    {}", measured.figure);

@@ -1,7 +1,8 @@
-//! Autobahn's WebSocket cases 1 to 7 against a route that says back what it is told. R: E2
+//! Autobahn's WebSocket cases 1 to 7 against a route that says back what it is told.
 //!
 //! The suite is a program for Python 2.7. The same classes of cases run as raw frames against `/v1/ws` itself in
 //! `crates/server/tests/ws_frames.rs`, everywhere and always.
+// R: E2
 
 use super::ProofOutcome;
 use super::serving::{ServeProcess, packages};
@@ -76,12 +77,12 @@ fn count(index: &Value) -> Result<String> {
     let cases = index[AGENT].as_object().context("index.json does not know the server")?;
     let (mut strict, mut others, mut failed) = (0, 0, Vec::new());
     for (case, ended) in cases {
-        let behaviour = ended["behavior"].as_str().unwrap_or_default();
+        let behavior = ended["behavior"].as_str().unwrap_or_default();
         let close = ended["behaviorClose"].as_str().unwrap_or_default();
-        match (behaviour, close) {
+        match (behavior, close) {
             ("OK", "OK") => strict += 1,
             ("OK" | "NON-STRICT" | "INFORMATIONAL", "OK" | "INFORMATIONAL") => others += 1,
-            _ => failed.push(format!("{case} ({behaviour}, goodbye {close})")),
+            _ => failed.push(format!("{case} ({behavior}, goodbye {close})")),
         }
     }
     if cases.len() < CASES_MIN {
@@ -114,8 +115,8 @@ mod tests {
 
     fn index(of: impl Fn(usize) -> (&'static str, &'static str)) -> Value {
         let case = |at: usize| {
-            let (behaviour, close) = of(at);
-            (format!("1.{at}"), json!({"behavior": behaviour, "behaviorClose": close}))
+            let (behavior, close) = of(at);
+            (format!("1.{at}"), json!({"behavior": behavior, "behaviorClose": close}))
         };
         json!({ AGENT: (0..CASES_MIN).map(case).collect::<serde_json::Map<_, _>>() })
     }

@@ -16,23 +16,42 @@ const THINKING_LINES: usize = 4;
 #[derive(Debug)]
 pub(crate) enum ScreenBlock {
     /// Visible text; `begun` once some of its lines have been handed out.
-    Text { markdown: MarkdownStream, open: bool, refused: bool, has_printed: bool },
+    Text {
+        markdown: MarkdownStream,
+        open: bool,
+        refused: bool,
+        has_printed: bool,
+    },
     /// Reasoning.
     Thinking(ThinkingBlock),
     /// A tool call. `text` is its arguments in full, or as much as has arrived.
-    Call { id: Option<CallId>, card: Box<ToolCard>, text: String, effect: String, source: String },
+    Call {
+        id: Option<CallId>,
+        card: Box<ToolCard>,
+        text: String,
+        effect: String,
+        source: String,
+    },
     /// Message that the user sent mid-turn, at the position where the turn took it in.
     UserMessage(String),
     /// Sound, as far as a terminal goes.
-    Sound { transcript: String, open: bool },
+    Sound {
+        transcript: String,
+        open: bool,
+    },
     /// A picture, likewise.
-    Picture { media_type: String, bytes: usize },
+    Picture {
+        media_type: String,
+        bytes: usize,
+    },
     /// A remark of the engine.
     Notice(String),
-    /// A failure.
     Failure(TurnFault),
     /// A finding of the decoder that a person can do something about. No block of the message.
-    DecoderRemark { what: String, remedy: String },
+    DecoderRemark {
+        what: String,
+        remedy: String,
+    },
 }
 
 /// Reasoning with its time.

@@ -62,6 +62,8 @@ enum DialogStage {
     /// Single keys.
     Choosing,
     Reason,
+    /// The same of a denial that stops the turn.
+    StopReason,
     Editing,
     ChoosingScope,
     ChoosingArguments(ApprovalScope),
@@ -99,7 +101,10 @@ impl QuestionDialog {
 
     /// Something is being written: every key belongs to it.
     pub(crate) fn is_writing(&self) -> bool {
-        matches!(self.stage, DialogStage::Reason | DialogStage::Editing | DialogStage::Filling)
+        matches!(
+            self.stage,
+            DialogStage::Reason | DialogStage::StopReason | DialogStage::Editing | DialogStage::Filling
+        )
     }
 
     /// The answer is out.
@@ -140,7 +145,7 @@ impl QuestionDialog {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match self.stage {
             DialogStage::Sent => KeyOutcome::Ignored,
-            DialogStage::Reason | DialogStage::Editing | DialogStage::Filling => {
+            DialogStage::Reason | DialogStage::StopReason | DialogStage::Editing | DialogStage::Filling => {
                 self.editing_key(key, question)
             }
             _ if control || key.modifiers.contains(KeyModifiers::ALT) => KeyOutcome::Ignored,
@@ -158,6 +163,7 @@ impl QuestionDialog {
             (KeyCode::Char('a' | 'y'), true) => self.decide(ApprovalResponse::approve(), question),
             (KeyCode::Char('A'), true) => self.send(DialogReply::ApproveAll),
             (KeyCode::Char('d' | 'n'), true) => self.enter_editor(DialogStage::Reason, ""),
+            (KeyCode::Char('s'), true) => self.enter_editor(DialogStage::StopReason, ""),
             (KeyCode::Char('r'), true) if question.can_be_remembered() => {
                 self.enter_stage(DialogStage::ChoosingScope)
             }
@@ -237,11 +243,12 @@ impl QuestionDialog {
 
     fn submit(&mut self, form: Option<&QuestionForm>, question: &PendingQuestion) -> KeyOutcome {
         let text = self.editor.text().to_owned();
+        let reason = || Some(text.trim().to_owned()).filter(|reason| !reason.is_empty());
         match (&self.stage, form) {
             (DialogStage::Reason, _) => {
-                let reason = Some(text.trim().to_owned()).filter(|reason| !reason.is_empty());
-                self.decide(ApprovalResponse::from_decision(ApprovalDecision::Deny, reason), question)
+                self.decide(ApprovalResponse::from_decision(ApprovalDecision::Deny, reason()), question)
             }
+            (DialogStage::StopReason, _) => self.decide(ApprovalResponse::deny_and_stop(reason()), question),
             (DialogStage::Editing, _) => match parse_edited(&text, self.words) {
                 Ok(arguments) => self.decide(ApprovalResponse::approve().with_arguments(arguments), question),
                 Err(why) => {
@@ -295,7 +302,8 @@ impl QuestionDialog {
         self.enter_stage(stage)
     }
 
-    /// The answer holds for what was looked at, and for nothing else. R: A3
+    /// The answer holds for what was looked at, and for nothing else.
+    // R: A3
     fn decide(&mut self, mut answer: ApprovalResponse, question: &PendingQuestion) -> KeyOutcome {
         answer.remember.clone_from(&self.remember);
         self.send(DialogReply::Decide(self.id.clone(), answer.for_arguments(question.arguments_hash.clone())))
@@ -348,6 +356,9 @@ impl QuestionDialog {
                 lines.extend(plain(&format!("{} · {}", scope_text(*scope, words), words.remember_which())));
                 lines.extend(bold(words.remember_arguments()));
             }
+            (DialogStage::StopReason, _) => {
+                cursor = self.editor_lines(words.stop_reason_prompt(), "", columns, &mut lines)
+            }
             (DialogStage::Reason, _) => {
                 cursor = self.editor_lines(words.reason_prompt(), "", columns, &mut lines)
             }
@@ -384,7 +395,7 @@ impl QuestionDialog {
             }
             (DialogStage::Filling | DialogStage::Complete, _) => {}
         }
-        if matches!(self.stage, DialogStage::Reason | DialogStage::Choosing) {
+        if matches!(self.stage, DialogStage::Reason | DialogStage::StopReason | DialogStage::Choosing) {
             lines.extend(self.fault_lines(columns));
         }
         (lines, cursor)
@@ -515,6 +526,9 @@ mod tests {
         check(&approval, "A", KeyOutcome::Reply(DialogReply::ApproveAll));
         check(&approval, "d⏎", decided(deny(None)));
         check(&approval, "dnot today⏎", decided(deny(Some("not today"))));
+        check(&approval, "s⏎", decided(ApprovalResponse::deny_and_stop(None)));
+        check(&approval, "snot at all⏎", decided(ApprovalResponse::deny_and_stop(Some("not at all".into()))));
+        check(&approval, "sno⎋a", decided(ApprovalResponse::approve()));
         check(&approval, "dno⎋a", decided(ApprovalResponse::approve()));
         check(&approval, "⎋", KeyOutcome::Postponed);
         check(&approval, "⇥", KeyOutcome::Next);

@@ -1,7 +1,8 @@
 //! A tool's own question as fields: what is asked for, and whether what was typed answers it. No IO.
 //!
 //! The schema is the flat one that MCP allows in an elicitation (text, number, boolean, one of several, several of
-//! several); anything else is asked for as JSON, so that no question is unanswerable. R: A2
+//! several); anything else is asked for as JSON, so that no question is unanswerable.
+// R: A2
 
 use crate::messages::UiText;
 use serde_json::{Map, Value};
@@ -59,7 +60,6 @@ pub(crate) enum FormFieldKind {
 pub(crate) enum NumberKind {
     /// Whole ones.
     Integer,
-    /// All.
     Any,
 }
 
@@ -345,7 +345,7 @@ mod tests {
         }))
     }
 
-    /// R: A2: each kind of field takes what fits and says what does not.
+    // R: A2: each kind of field takes what fits and says what does not.
     #[test]
     fn fields_take_what_fits() {
         let form = form();

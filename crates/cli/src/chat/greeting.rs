@@ -1,19 +1,19 @@
 //! The first lines of a chat.
 
+use crate::conversation::ConversationSession;
 use crate::messages::UiText;
-use crate::setup::AppContext;
 use crate::terminal::text::{StyledLine, TextColor, TextStyle, width};
 
 /// Room for what an example shows, in columns.
 const ABOUT_COLUMNS: usize = 28;
 
 /// The model that answers and, for the demo model, prompts to try.
-pub(crate) fn lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn lines(talk: &ConversationSession, words: UiText, columns: usize) -> Vec<StyledLine> {
     let mut title = StyledLine::new("  ━━●━━●━━▸ ", TextStyle::ink(TextColor::Magenta));
     title.push("throughline", TextStyle::bold_ink(TextColor::Magenta));
     title.push(concat!(" ", env!("CARGO_PKG_VERSION")), TextStyle::DIM);
     let mut lines = vec![StyledLine::default(), title, StyledLine::default()];
-    if context.is_demo() {
+    if talk.is_demo() {
         lines.push(StyledLine::new(&format!("  {}", words.demo_title()), TextStyle::PLAIN));
         lines.push(StyledLine::default());
         lines.push(StyledLine::new(&format!("  {}", words.demo_try()), TextStyle::DIM));
@@ -31,8 +31,12 @@ pub(crate) fn lines(context: &AppContext, words: UiText, columns: usize) -> Vec<
         }
     } else {
         let mut line = StyledLine::new(&format!("  {} ", words.model_is()), TextStyle::DIM);
-        line.push(&context.model, TextStyle::BOLD);
+        line.push(&talk.model_name(words), TextStyle::BOLD);
         lines.push(line);
+    }
+    if let Some(server) = talk.server_address() {
+        let line = format!("  {} {server}", words.through_server());
+        lines.push(StyledLine::new(&line, TextStyle::DIM));
     }
     lines.push(StyledLine::default());
     lines.push(StyledLine::new(&format!("  {}", words.greeting_help()), TextStyle::DIM));
@@ -40,8 +44,8 @@ pub(crate) fn lines(context: &AppContext, words: UiText, columns: usize) -> Vec<
 }
 
 /// Prompts that Tab suggests: the demo model understands these.
-pub(crate) fn examples(context: &AppContext, words: UiText) -> Vec<String> {
-    if context.is_demo() {
+pub(crate) fn examples(talk: &ConversationSession, words: UiText) -> Vec<String> {
+    if talk.is_demo() {
         words.examples().iter().map(|(example, _)| (*example).to_owned()).collect()
     } else {
         Vec::new()
@@ -67,7 +71,7 @@ mod tests {
             let mut turn = app.ask(*example).await.unwrap();
             let mut text = String::new();
             while let Some(event) = turn.next().await {
-                if let throughline::EventKind::ContentDelta { text: delta } = &event.kind {
+                if let throughline::EventKind::ContentDelta { text: delta, .. } = &event.kind {
                     text.push_str(delta);
                 }
             }

@@ -1,8 +1,8 @@
 //! Tools and their sources as lines.
 
 use crate::messages::UiText;
-use crate::setup::{AppContext, OfferedToolRow};
-use crate::terminal::text::{StyledLine, TextColor, TextStyle, width};
+use crate::setup::{OfferedToolRow, SourceState};
+use crate::terminal::text::{StyledLine, TextColor, TextStyle, padded, width};
 
 /// The commands of the chat, each with what it does.
 pub(crate) fn command_lines(words: UiText) -> Vec<StyledLine> {
@@ -38,9 +38,9 @@ pub(crate) fn tool_lines(offered: &[OfferedToolRow], words: UiText, columns: usi
 }
 
 /// Each source with how many tools it has, and what is wrong with it.
-pub(crate) fn source_lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn source_lines(sources: &[SourceState], words: UiText, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
-    for source in context.sources() {
+    for source in sources {
         let mark = if source.faults.is_empty() { ("✔", TextColor::Green) } else { ("✘", TextColor::Red) };
         let mut line = StyledLine::new(&format!("  {} ", mark.0), TextStyle::bold_ink(mark.1));
         line.push(&source.name, TextStyle::BOLD);
@@ -58,12 +58,26 @@ pub(crate) fn source_lines(context: &AppContext, words: UiText, columns: usize) 
     lines
 }
 
-fn indented(lines: Vec<StyledLine>) -> impl Iterator<Item = StyledLine> {
-    lines.into_iter().map(|line| line.after(&StyledLine::new("      ", TextStyle::PLAIN)))
+/// Conversations with the numbers by which they can be chosen; the current one is marked.
+pub(crate) fn conversation_lines(
+    conversations: &[(String, String)],
+    current: Option<&str>,
+    words: UiText,
+) -> Vec<StyledLine> {
+    let line = |(at, (id, title)): (usize, &(String, String))| {
+        let mark = if Some(id.as_str()) == current { "●" } else { " " };
+        let mut line = StyledLine::new(&format!("  {mark} {:>2}", at + 1), TextStyle::ink(TextColor::Cyan));
+        line.push(&format!("  {}", crate::plain::one_line(title)), TextStyle::PLAIN);
+        line.push(&format!("  {id}"), TextStyle::DIM);
+        line
+    };
+    let mut lines: Vec<_> = conversations.iter().enumerate().map(line).collect();
+    lines.push(StyledLine::new(&format!("  {}", words.resume_usage()), TextStyle::DIM));
+    lines
 }
 
-fn padded(text: &str, columns: usize) -> String {
-    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+fn indented(lines: Vec<StyledLine>) -> impl Iterator<Item = StyledLine> {
+    lines.into_iter().map(|line| line.after(&StyledLine::new("      ", TextStyle::PLAIN)))
 }
 
 #[cfg(test)]

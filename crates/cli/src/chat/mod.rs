@@ -1,13 +1,14 @@
 //! `throughline chat`: a conversation in the terminal.
 
 mod block;
+mod commands;
 pub(crate) mod dialog;
 pub(crate) mod form;
 mod greeting;
 mod listing;
 mod piped;
 pub(crate) mod question;
-mod queue;
+pub(crate) mod queue;
 mod rich;
 mod screen;
 mod slash_command;
@@ -15,91 +16,151 @@ pub(crate) mod texts;
 pub(crate) mod transcript;
 pub(crate) mod turn_commands;
 
-use crate::args::{ChatArgs, ModelArgs};
-use crate::exit::{CliFailure, CommandResult};
+use crate::args::ChatArgs;
+use crate::conversation::{ConversationSession, OngoingTurn, TurnText};
+use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::messages::{self, UiLanguage, UiText};
 use crate::picture::PictureFile;
-use crate::setup::{AppContext, CallPolicy, OfferedToolRow};
+use crate::setup::{CallPolicy, OfferedToolRow, SourceState};
+use crate::templates::FilledTemplate;
 use crate::terminal::session::{OutputStyle, output_style};
+use serde_json::Value;
 use std::io::IsTerminal;
 use throughline::config::ToolMode;
-use throughline::{ApprovalMode, Conversation, TurnHandle, UserInput};
+use throughline::engine::fold::AssistantMessage;
+use throughline::{ApprovalMode, Event};
+use throughline_engine::MessageTiming;
 
 /// Talks until the person leaves or the input ends.
 pub(crate) async fn run(args: &ChatArgs) -> CommandResult {
-    let words = UiText(UiLanguage::of_environment());
-    match output_style() {
-        OutputStyle::Rich if !args.plain => {
-            let approval = if args.approve { ApprovalMode::AllowAll } else { ApprovalMode::Ask };
-            rich::run(ChatSession::open(&args.choice, approval).await?, words).await
-        }
-        _ => {
-            let has_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-            let approval = match (args.approve, has_person) {
-                (true, _) => ApprovalMode::AllowAll,
-                (false, true) => ApprovalMode::Ask,
-                // What comes through a pipe is what is being said, not answers.
-                (false, false) => ApprovalMode::DenyAll { reason: words.not_asked().to_owned() },
-            };
-            piped::run(ChatSession::open(&args.choice, approval).await?, words).await
-        }
-    }
+    let words = UiText(UiLanguage::current());
+    let is_rich = output_style() == OutputStyle::Rich && !args.plain;
+    let has_person = is_rich || (std::io::stdin().is_terminal() && std::io::stderr().is_terminal());
+    let approval = match (args.approve, has_person) {
+        (true, _) => ApprovalMode::AllowAll,
+        (false, true) => ApprovalMode::Ask,
+        // What comes through a pipe is what is being said, not answers.
+        (false, false) => ApprovalMode::DenyAll { reason: words.not_asked().to_owned() },
+    };
+    let mut session = ChatSession::open(args, approval).await?;
+    let outcome = talk(args, &mut session, is_rich, words).await;
+    session.talk.close().await;
+    outcome
 }
 
-/// A conversation and who answers in it.
+async fn talk(args: &ChatArgs, session: &mut ChatSession, is_rich: bool, words: UiText) -> CommandResult {
+    let continues = args.keep.continues || args.keep.resume.is_some();
+    let resumed = if continues { session.talk.resume(args.keep.resume.as_deref()).await? } else { None };
+    if is_rich { rich::run(session, resumed, words).await } else { piped::run(session, resumed, words).await }
+}
+
+/// A conversation and what goes with its next message.
 struct ChatSession {
-    model_args: ModelArgs,
-    approval: ApprovalMode,
-    context: AppContext,
-    conversation: Conversation,
+    talk: ConversationSession,
     /// Go with the next message.
     pictures: Vec<PictureFile>,
+    /// The last answer.
+    answer: AssistantMessage,
+    /// The next message goes into it.
+    template: Option<FilledTemplate>,
 }
 
 impl ChatSession {
-    async fn open(model_args: &ModelArgs, approval: ApprovalMode) -> Result<Self, CliFailure> {
-        let context = AppContext::open(model_args, approval.clone()).await?;
-        let conversation = context.app.conversation();
-        Ok(Self { model_args: model_args.clone(), approval, context, conversation, pictures: Vec::new() })
+    async fn open(args: &ChatArgs, approval: ApprovalMode) -> Result<Self, CliFailure> {
+        let template = FilledTemplate::of(&args.template, args.choice.config.as_deref())?;
+        let mut talk = ConversationSession::open(&args.choice, approval, &args.keep).await?;
+        talk.instructions = args.system.clone();
+        Ok(Self { talk, pictures: Vec::new(), answer: AssistantMessage::default(), template })
     }
 
-    /// From the next message on calls travel another way; the history fits any. R: T3
+    /// From the next message on calls travel another way; the history fits any.
+    // R: T3
     fn set_mode(&mut self, name: &str) -> Result<(), CliFailure> {
         let mode = ToolMode::from_name(name).ok_or_else(|| messages::no_such_mode(name))?;
-        self.conversation.set_mode(Some(mode));
-        self.model_args.mode = Some(name.to_owned());
-        mode.name().clone_into(&mut self.context.mode);
+        self.talk.set_mode(mode);
         Ok(())
     }
 
-    /// Tools offered to the model, each with the outcome of its calls under rules, remembered approvals and whoever is there to answer.
-    fn offered_tools(&self) -> Vec<OfferedToolRow> {
-        // A memory that cannot be read ends the next turn before it begins, with the reason.
-        let stored = self.context.app.approval_store().all().unwrap_or_default();
-        let mut remembered: Vec<_> = stored.into_iter().map(|entry| entry.answer).collect();
-        remembered.extend(self.conversation.remembered());
-        let mut offered = self.context.offered_tools(&remembered);
+    /// Tools offered to the model, each with the outcome of its calls under rules, remembered approvals and whoever is
+    /// there to answer.
+    async fn offered_tools(&self) -> Result<Vec<OfferedToolRow>, CliFailure> {
+        let mut offered = match &self.talk.context {
+            Some(context) => context.offered_tools(&self.talk.remembered()),
+            None => offered_rows(&self.talk.tool_list().await?),
+        };
         for tool in offered.iter_mut().filter(|tool| tool.policy == CallPolicy::Asks) {
-            tool.policy = match self.approval {
+            tool.policy = match self.talk.approval {
                 ApprovalMode::AllowAll => CallPolicy::Runs,
                 ApprovalMode::DenyAll { .. } => CallPolicy::Denied,
                 _ => CallPolicy::Asks,
             };
         }
-        offered
+        Ok(offered)
     }
 
-    /// Goes on with what was said so far under another choice of model.
-    async fn switch_model(&mut self, model_args: ModelArgs) -> Result<(), CliFailure> {
-        let context = AppContext::open(&model_args, self.approval.clone()).await?;
-        self.conversation = context.app.conversation().with_history(self.conversation.history());
-        (self.model_args, self.context) = (model_args, context);
-        Ok(())
+    /// Every source that tools come from.
+    async fn sources(&self) -> Result<Vec<SourceState>, CliFailure> {
+        match &self.talk.context {
+            Some(context) => Ok(context.sources()),
+            None => Ok(source_rows(&self.talk.tool_list().await?)),
+        }
     }
 
-    async fn send(&mut self, message: &str) -> Result<TurnHandle, CliFailure> {
-        let input =
-            self.pictures.drain(..).fold(UserInput::from(message), |input, picture| picture.attach(input));
-        self.conversation.ask(input).await.map_err(|error| messages::setup(&error))
+    fn steering(&self) -> MessageTiming {
+        self.talk.context.as_ref().map(crate::setup::AppContext::steering).unwrap_or_default()
     }
+
+    /// Takes an event of the running turn.
+    fn apply(&mut self, event: &Event) {
+        if self.answer.turn_id != event.turn_id {
+            self.answer = AssistantMessage::default();
+        }
+        self.answer.absorb(event);
+    }
+
+    async fn send(&mut self, message: &str) -> Result<OngoingTurn, CliFailure> {
+        let text = match &self.template {
+            Some(template) => template.apply(message)?,
+            None => message.to_owned(),
+        };
+        let turn = self.talk.send(TurnText { text, pictures: self.pictures.clone() }).await?;
+        self.pictures.clear();
+        self.template = None;
+        Ok(turn)
+    }
+}
+
+/// The list of a server as rows.
+fn offered_rows(list: &Value) -> Vec<OfferedToolRow> {
+    let tools = list["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = |tool: &Value, name: &str| tool[name].as_str().unwrap_or_default().to_owned();
+    let row = |tool: &Value| OfferedToolRow {
+        name: text(tool, "name"),
+        effect: text(tool, "effect"),
+        source: text(tool, "source"),
+        policy: if tool["asks"] == true { CallPolicy::Asks } else { CallPolicy::Runs },
+        description: text(tool, "description").lines().next().unwrap_or_default().to_owned(),
+    };
+    tools.iter().filter(|tool| tool["offered"] == true).map(row).collect()
+}
+
+fn source_rows(list: &Value) -> Vec<SourceState> {
+    let sources = list["sources"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
+    let fault = |fault: &Value| {
+        let message = text(fault, "message").unwrap_or_default();
+        let what = text(fault, "tool").map_or_else(|| message.clone(), |tool| format!("{tool}: {message}"));
+        (what, text(fault, "remedy"))
+    };
+    let state = |source: &Value| SourceState {
+        name: text(source, "name").unwrap_or_default(),
+        tools: source["tools"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default(),
+        faults: source["faults"].as_array().into_iter().flatten().map(fault).collect(),
+    };
+    sources.iter().map(state).collect()
+}
+
+/// Exit code of a chat that leaves: the turn that runs is stopped by it.
+fn exit_on_leave(is_running: bool) -> CliExit {
+    if is_running { CliExit::Cancelled } else { CliExit::Done }
 }

@@ -1,14 +1,15 @@
 //! The chat without a terminal: a message a line in, plain text out.
 
+use super::commands::{self, CommandEffect};
 use super::slash_command;
 use super::{ChatSession, greeting, turn_commands};
+use crate::conversation::{OngoingTurn, PastTurn};
 use crate::exit::{CliExit, CommandResult};
 use crate::line_prompts::{LinePrompter, typed_lines};
 use crate::messages::{self, UiText};
-use crate::picture::PictureFile;
+use crate::output::{errln, out, outln};
 use crate::plain::{PlainOutput, PlainRenderer, for_terminal};
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 use throughline::{EventKind, TurnStatus};
 use tokio::sync::mpsc;
 
@@ -18,19 +19,35 @@ const GREETING_COLUMNS_MAX: usize = 80;
 const LIST_COLUMNS: usize = 160;
 
 /// Answers line by line until the input ends. The exit code is that of the last turn.
-pub(crate) async fn run(mut session: ChatSession, words: UiText) -> CommandResult {
+pub(super) async fn run(
+    session: &mut ChatSession,
+    resumed: Option<PastTurn>,
+    words: UiText,
+) -> CommandResult {
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let mut lines = typed_lines().map_err(|error| messages::no_runtime(&error))?;
     let person = io::stdin().is_terminal();
     if person {
-        for line in greeting::lines(&session.context, words, GREETING_COLUMNS_MAX) {
-            println!("{}", line.plain());
+        for line in greeting::lines(&session.talk, words, GREETING_COLUMNS_MAX) {
+            outln!("{}", line.plain());
         }
     }
     let mut last = CliExit::Done;
+    // A program gets what is new, and no old answers.
+    if let Some(PastTurn { message, turn, is_running }) = resumed.filter(|past| person || past.is_running) {
+        if person {
+            outln!("› {}\n", crate::plain::for_terminal(&message));
+        }
+        let questions = if is_running { PastQuestions::Open } else { PastQuestions::Answered };
+        let followed = follow_turn(session, turn, questions, words, &mut lines, &mut stop_signals).await;
+        match ended_exit(followed)? {
+            TurnExit::Continue(exit) => last = exit,
+            TurnExit::Leave(exit) => return Ok(exit),
+        }
+    }
     loop {
         if person {
-            print!("\n› ");
+            out!("\n› ");
             io::stdout().flush().map_err(|error| messages::output_failed(&error))?;
         }
         let line = tokio::select! {
@@ -38,47 +55,67 @@ pub(crate) async fn run(mut session: ChatSession, words: UiText) -> CommandResul
             _ = stop_signals.recv() => return Ok(CliExit::Cancelled),
         };
         let Some(line) = line else { return Ok(last) };
-        match slash_command::parse(&line) {
-            slash_command::SlashCommand::Message(message) if message.is_empty() => {}
+        let turn = match slash_command::parse(&line) {
+            slash_command::SlashCommand::Message(message) if message.is_empty() => None,
             // Lines are read one after the other here: afterwards is now.
             slash_command::SlashCommand::Message(message)
-            | slash_command::SlashCommand::After(Some(message)) => {
-                match run_turn(&mut session, &message, words, &mut lines, &mut stop_signals).await {
-                    Ok(Some(status)) => last = CliExit::of(status),
-                    Ok(None) => return Ok(CliExit::Cancelled),
-                    Err(TurnAborted::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                        return Ok(CliExit::Done);
-                    }
-                    Err(TurnAborted::Output(error)) => return Err(messages::output_failed(&error)),
-                    Err(TurnAborted::Failure(failure)) => {
-                        last = failure.exit;
-                        eprintln!("{failure}");
-                    }
+            | slash_command::SlashCommand::After(Some(message)) => match session.send(&message).await {
+                Ok(turn) => Some(turn),
+                Err(failure) => {
+                    last = failure.exit;
+                    errln!("{failure}");
+                    None
                 }
-            }
+            },
             slash_command::SlashCommand::Quit => return Ok(last),
-            other => run_command(&mut session, other, words).await,
+            other => run_command(session, other, words).await,
+        };
+        let Some(turn) = turn else { continue };
+        let followed =
+            follow_turn(session, turn, PastQuestions::Open, words, &mut lines, &mut stop_signals).await;
+        match ended_exit(followed)? {
+            TurnExit::Continue(exit) => last = exit,
+            TurnExit::Leave(exit) => return Ok(exit),
         }
     }
 }
 
-/// Why a turn was not read to its end.
-enum TurnAborted {
-    Output(io::Error),
-    Failure(crate::exit::CliFailure),
+/// Questions of a turn that is followed from its first event.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PastQuestions {
+    /// Some may still wait for an answer.
+    Open,
+    /// The turn has ended: nobody is asked again.
+    Answered,
 }
 
-/// One message. `None` = somebody wants to leave at once.
-async fn run_turn(
+/// Continuation after a turn.
+enum TurnExit {
+    Continue(CliExit),
+    Leave(CliExit),
+}
+
+/// A reader of the output that has left is no failure.
+fn ended_exit(ended: io::Result<Option<TurnStatus>>) -> Result<TurnExit, crate::exit::CliFailure> {
+    match ended {
+        Ok(Some(status)) => Ok(TurnExit::Continue(CliExit::of(status))),
+        Ok(None) => Ok(TurnExit::Leave(CliExit::Cancelled)),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(TurnExit::Leave(CliExit::Done)),
+        Err(error) => Err(messages::output_failed(&error)),
+    }
+}
+
+/// Prints a turn. `None` = somebody wants to leave at once.
+async fn follow_turn(
     session: &mut ChatSession,
-    message: &str,
+    mut turn: OngoingTurn,
+    questions: PastQuestions,
     words: UiText,
     lines: &mut mpsc::Receiver<String>,
     stop_signals: &mut mpsc::Receiver<()>,
-) -> Result<Option<TurnStatus>, TurnAborted> {
-    let mut turn = session.send(message).await.map_err(TurnAborted::Failure)?;
+) -> io::Result<Option<TurnStatus>> {
     let mut plain = PlainRenderer::new(words);
-    let mut prompter = LinePrompter::new(turn.control(), session.context.app.clone(), words);
+    let mut prompter = LinePrompter::new(turn.control(), session.talk.app().cloned(), words);
     let mut status = TurnStatus::Interrupted;
     let mut remembered = turn_commands::AlwaysAnswers::default();
     let mut cancelled = false;
@@ -97,24 +134,30 @@ async fn run_turn(
                     return Ok(None);
                 }
                 // Whether it was in time is told by its events.
-                let _ = turn.cancel().await;
+                turn.cancel().await;
                 continue;
             }
         };
         let Some(event) = event else {
-            if let Some(fault) = remembered.fault(&session.context.app) {
-                eprintln!("{}", messages::not_remembered(&fault));
+            if let Some(failure) = turn.lost() {
+                errln!("{}", crate::exit::CliFailure::from(failure));
+            }
+            if let Some(fault) = remembered.fault(session.talk.app()) {
+                errln!("{}", messages::not_remembered(&fault));
             }
             return Ok(Some(status));
         };
         remembered.apply(&event);
-        if let EventKind::StreamEnd { status: ended } = event.kind {
+        session.apply(&event);
+        if let EventKind::StreamEnd { status: ended, .. } = event.kind {
             status = ended;
         }
         for output in plain.apply(&event) {
-            print_output(&mut plain, output).map_err(TurnAborted::Output)?;
+            print_output(&mut plain, output)?;
         }
-        prompter.take(&event).await;
+        if questions == PastQuestions::Open {
+            prompter.take(&event).await;
+        }
     }
 }
 
@@ -126,7 +169,7 @@ fn print_output(plain: &mut PlainRenderer, output: PlainOutput) -> io::Result<()
             out.write_all(for_terminal(&text).as_bytes())?
         }
         PlainOutput::Text(text) => out.write_all(text.as_bytes())?,
-        PlainOutput::Note(note) => {
+        PlainOutput::Note(note) | PlainOutput::Fault(note) => {
             if plain.is_mid_line() {
                 out.write_all(b"\n")?;
             }
@@ -137,57 +180,30 @@ fn print_output(plain: &mut PlainRenderer, output: PlainOutput) -> io::Result<()
     out.flush()
 }
 
-async fn run_command(session: &mut ChatSession, line: slash_command::SlashCommand, words: UiText) {
-    let choice = session.model_args.clone();
-    let changed = match line {
-        slash_command::SlashCommand::Help => {
-            for line in super::listing::command_lines(words) {
-                println!("{}", line.plain());
+/// Does what a command says. Gives the turn that is to be followed.
+async fn run_command(
+    session: &mut ChatSession,
+    command: slash_command::SlashCommand,
+    words: UiText,
+) -> Option<OngoingTurn> {
+    match commands::run(session, command, words, LIST_COLUMNS).await {
+        CommandEffect::Note(text) => outln!("  {text}"),
+        CommandEffect::Lines(lines) => lines.iter().for_each(|line| outln!("{}", line.plain())),
+        CommandEffect::Attached(path) => outln!("  {path}: {}", words.image_attached()),
+        CommandEffect::Failed(failure) => errln!("{failure}"),
+        CommandEffect::Terminal { sequence, note } => {
+            if io::stdout().is_terminal() {
+                out!("{sequence}");
             }
-            return;
+            outln!("  {note}");
         }
-        slash_command::SlashCommand::Tools => {
-            let offered = session.offered_tools();
-            if offered.is_empty() {
-                return println!("  {}", words.no_tools());
+        CommandEffect::Turn { note, message, turn } => {
+            if !note.is_empty() {
+                outln!("  {note}");
             }
-            for line in super::listing::tool_lines(&offered, words, LIST_COLUMNS) {
-                println!("{}", line.plain());
-            }
-            return;
+            outln!("› {}\n", crate::plain::for_terminal(&message));
+            return Some(turn);
         }
-        slash_command::SlashCommand::Sources => {
-            for line in super::listing::source_lines(&session.context, words, LIST_COLUMNS) {
-                println!("{}", line.plain());
-            }
-            return;
-        }
-        slash_command::SlashCommand::Image(Some(path)) => match PictureFile::load(Path::new(&path)) {
-            Ok(picture) => {
-                session.pictures.push(picture);
-                println!("  {path}: {}", words.image_attached());
-                return;
-            }
-            Err(failure) => Err(failure),
-        },
-        slash_command::SlashCommand::Model(Some(model)) => {
-            session.switch_model(crate::args::ModelArgs { model: Some(model), ..choice }).await
-        }
-        slash_command::SlashCommand::Mode(Some(mode)) => session.set_mode(&mode),
-        slash_command::SlashCommand::Model(None) | slash_command::SlashCommand::Mode(None) => Ok(()),
-        slash_command::SlashCommand::Image(None) => return println!("  {}", words.image_usage()),
-        _ => return println!("  {}", words.unknown_command()),
-    };
-    match changed {
-        Ok(()) => {
-            println!(
-                "  {} {} · {} {}",
-                words.model_is(),
-                session.context.model,
-                words.mode_is(),
-                session.context.mode
-            );
-        }
-        Err(failure) => eprintln!("{failure}"),
     }
+    None
 }

@@ -136,7 +136,7 @@ fn duration_left(ms: i64) -> String {
 }
 
 fn text_lines(text: &str, style: TextStyle) -> Vec<StyledLine> {
-    visible::escape(text).split('\n').map(|line| StyledLine::new(line, style)).collect()
+    visible::escape_exact(text).split('\n').map(|line| StyledLine::new(line, style)).collect()
 }
 
 /// JSON to be edited: indented, hidden characters as escapes, so that what is seen is what is there.
@@ -145,7 +145,7 @@ pub(crate) fn editable(arguments: &str) -> String {
         .ok()
         .and_then(|value| serde_json::to_string_pretty(&value).ok())
         .unwrap_or_else(|| arguments.to_owned());
-    visible::escape(&pretty).into_owned()
+    visible::escape_exact(&pretty).into_owned()
 }
 
 /// Arguments that a person wrote.
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::messages::UiLanguage;
 
-    /// R: R4: what is edited is what is there, and comes back unchanged.
+    // R: R4: what is edited is what is there, and comes back unchanged.
     #[test]
     fn hidden_characters_are_escapes_in_the_editor() {
         let arguments = "{\"a\":\"x\u{202e}y\u{e0041}\",\"b\":[1]}";

@@ -1,4 +1,5 @@
-//! Messages written while a turn runs: for its next step, or for afterwards. R: T14
+//! Messages written while a turn runs: for its next step, or for afterwards.
+// R: T14
 
 use crate::messages::UiText;
 use crate::terminal::text::{StyledLine, TextStyle};
@@ -52,9 +53,17 @@ impl MessageQueue {
         self.waiting.pop_back()
     }
 
-    /// First message of the next turn.
+    /// First message of the next turn: everything that the turn did not take in, as one; else what was to wait for its end.
+    /// A server begins the next turn with the same.
     pub(crate) fn pop(&mut self) -> Option<String> {
-        self.waiting.pop_front().map(|queued| queued.text)
+        let (for_step, after): (Vec<_>, Vec<_>) =
+            self.waiting.drain(..).partition(|queued| queued.when == MessageTiming::NextStep);
+        self.waiting = after.into();
+        if for_step.is_empty() {
+            return self.waiting.pop_front().map(|queued| queued.text);
+        }
+        let texts: Vec<String> = for_step.into_iter().map(|queued| queued.text).collect();
+        Some(texts.join("\n"))
     }
 
     /// Messages that wait for the next step.

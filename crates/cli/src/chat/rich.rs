@@ -1,43 +1,48 @@
 //! The chat on a real terminal: keys in, frames out, a turn in between.
 
+use super::commands::{self, CommandEffect};
 use super::dialog::DialogReply;
 use super::screen::{ChatScreen, ScreenAction};
-use super::slash_command;
+use super::slash_command::SlashCommand;
 use super::transcript::ReasoningView;
 use super::turn_commands;
-use super::{ChatSession, greeting};
+use super::{ChatSession, exit_on_leave, greeting};
+use crate::conversation::{OngoingTurn, PastTurn};
 use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::messages::{self, UiText};
-use crate::picture::PictureFile;
 use crate::terminal::painter::ScreenPainter;
 use crate::terminal::session::{self, KeyReader, RawTerminal};
 use crate::terminal::text::{StyledLine, TextColor, TextStyle};
 use crossterm::event::Event as Input;
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use throughline::{Event, TurnHandle};
+use throughline::Event;
 use tokio::time::MissedTickBehavior;
 
-/// Time between two frames while something moves: about 30 a second. R: T2
+/// Time between two frames while something moves: about 30 a second.
+// R: T2
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 
 /// Talks until the person leaves.
-pub(crate) async fn run(mut session: ChatSession, words: UiText) -> CommandResult {
+pub(super) async fn run(
+    session: &mut ChatSession,
+    resumed: Option<PastTurn>,
+    words: UiText,
+) -> CommandResult {
     let (columns, rows) = crossterm::terminal::size().map_err(|error| messages::terminal_failed(&error))?;
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let raw = RawTerminal::enter().map_err(|error| messages::terminal_failed(&error))?;
     let mut keys = KeyReader::listen().map_err(|error| messages::no_runtime(&error))?;
     let mut ui = ChatUi {
-        screen: ChatScreen::new(words, &greeting::examples(&session.context, words)),
+        screen: ChatScreen::new(words, &greeting::examples(&session.talk, words)),
         painter: ScreenPainter::new(columns, rows),
         words,
     };
-    let lines = greeting::lines(&session.context, words, ui.painter.columns());
+    let lines = greeting::lines(&session.talk, words, ui.painter.columns());
     ui.screen.print(lines);
-    ui.screen.steering = session.context.steering();
+    ui.screen.steering = session.steering();
 
-    let mut turn: Option<TurnHandle> = None;
+    let mut turn = resumed.map(|past| ui.begin(&past.message, past.turn));
     let mut remembered = turn_commands::AlwaysAnswers::default();
     let mut frames = tokio::time::interval(FRAME_INTERVAL);
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -54,13 +59,13 @@ pub(crate) async fn run(mut session: ChatSession, words: UiText) -> CommandResul
                 let Some(key) = key else { break CliExit::Done };
                 match ui.input(key) {
                     ScreenAction::Nothing => {}
-                    ScreenAction::Leave => break if turn.is_some() { CliExit::Cancelled } else { CliExit::Done },
-                    ScreenAction::Line(line) => turn = ui.run_line(line, &mut session, turn).await,
+                    ScreenAction::Leave => break exit_on_leave(turn.is_some()),
+                    ScreenAction::Line(line) => turn = ui.run_line(line, session, turn).await,
                     ScreenAction::Answer(reply) => if let Some(turn) = &turn {
                         let tool = ui.screen.question().map(|question| question.tool.clone());
-                        let checked = turn_commands::check_arguments(&session.context.app, tool.as_deref().unwrap_or(""), &reply);
+                        let checked = turn_commands::check_arguments(session.talk.app(), tool.as_deref().unwrap_or(""), &reply);
                         let reply_result = match checked {
-                            Ok(()) => turn_commands::send_answer(&turn.control(), reply).await,
+                            Ok(()) => turn.control().answer(reply).await,
                             Err(why) => Err(why),
                         };
                         if let Err(why) = reply_result {
@@ -69,33 +74,37 @@ pub(crate) async fn run(mut session: ChatSession, words: UiText) -> CommandResul
                     },
                     ScreenAction::EditOutside(text) => ui.edit_outside(&text, &keys).await,
                     ScreenAction::QueueMessage(queued) => if let Some(turn) = &turn {
-                        turn_commands::queue_message(&turn.control(), queued).await;
+                        turn.control().send(queued).await;
                     },
                     ScreenAction::RetractMessage(id) => if let Some(turn) = &turn {
-                        turn_commands::retract_message(&turn.control(), id).await;
+                        turn.control().retract(id).await;
                     },
                     ScreenAction::Stop => if let Some(turn) = &turn {
                         // Whether it was in time is told by its events.
-                        let _ = turn.cancel().await;
+                        turn.cancel().await;
                     },
                 }
             }
             event = next_event(&mut turn) => match event {
                 Some(event) => {
                     ui.screen.apply(&event);
+                    session.apply(&event);
                     remembered.apply(&event);
                     if ui.screen.auto_approves() && let Some(turn) = &turn {
-                        let _ = turn_commands::send_answer(&turn.control(), DialogReply::ApproveAll).await;
+                        let _ = turn.control().answer(DialogReply::ApproveAll).await;
                     }
                 }
                 None => {
                     painted_at = None;
                     let next = ui.screen.end_turn(now(), ui.painter.columns());
-                    if let Some(fault) = remembered.fault(&session.context.app) {
+                    if let Some(failure) = turn.as_mut().and_then(OngoingTurn::lost) {
+                        ui.print_failure(&failure.into());
+                    }
+                    if let Some(fault) = remembered.fault(session.talk.app()) {
                         ui.print_failure(&messages::not_remembered(&fault));
                     }
                     turn = match next {
-                        Some(next) => ui.run_line(slash_command::SlashCommand::Message(next), &mut session, None).await,
+                        Some(next) => ui.run_line(SlashCommand::Message(next), session, None).await,
                         None => None,
                     };
                 }
@@ -104,7 +113,7 @@ pub(crate) async fn run(mut session: ChatSession, words: UiText) -> CommandResul
             _ = stop_signals.recv() => break CliExit::Cancelled,
         }
     };
-    // Dropping a running turn stops it.
+    // One that is not kept is stopped by this.
     drop(turn);
     let last = ui.screen.farewell(now(), ui.painter.columns());
     let farewell = ui.painter.frame(last, Vec::new(), None) + &ui.painter.clear();
@@ -115,7 +124,7 @@ pub(crate) async fn run(mut session: ChatSession, words: UiText) -> CommandResul
 }
 
 /// The next event of a running turn; never, if none runs.
-async fn next_event(turn: &mut Option<TurnHandle>) -> Option<Event> {
+async fn next_event(turn: &mut Option<OngoingTurn>) -> Option<Event> {
     match turn {
         Some(turn) => turn.next().await,
         None => std::future::pending().await,
@@ -167,116 +176,74 @@ impl ChatUi {
         }
     }
 
+    /// Shows a turn from its first event.
+    fn begin(&mut self, message: &str, turn: OngoingTurn) -> OngoingTurn {
+        self.screen.begin_turn(message, self.painter.columns(), now());
+        turn
+    }
+
     /// Does what a line says. Gives the turn that runs afterwards.
     async fn run_line(
         &mut self,
-        line: slash_command::SlashCommand,
+        line: SlashCommand,
         session: &mut ChatSession,
-        running: Option<TurnHandle>,
-    ) -> Option<TurnHandle> {
+        running: Option<OngoingTurn>,
+    ) -> Option<OngoingTurn> {
         let words = self.words;
         match line {
-            slash_command::SlashCommand::Message(message) => {
-                self.screen.begin_turn(&message, self.painter.columns(), now());
-                match session.send(&message).await {
-                    Ok(turn) => {
-                        // What was written for a step that never came waits for one of this turn.
-                        for queued in self.screen.waiting_for_step() {
-                            turn_commands::queue_message(&turn.control(), queued).await;
-                        }
-                        return Some(turn);
-                    }
-                    Err(failure) => {
-                        self.screen.end_turn(now(), self.painter.columns());
-                        self.print_failure(&failure);
-                    }
-                }
-            }
-            slash_command::SlashCommand::Help => {
-                self.print_lines(super::listing::command_lines(words));
-            }
-            slash_command::SlashCommand::Tools => self.print_tools(session),
-            slash_command::SlashCommand::Sources => self.print_sources(session),
-            slash_command::SlashCommand::After(_) => self.print_text(words.after_usage()),
-            slash_command::SlashCommand::Thinking => {
+            SlashCommand::Message(message) => return self.send(&message, session).await.or(running),
+            SlashCommand::Quit => {}
+            SlashCommand::After(_) => self.print_text(words.after_usage()),
+            SlashCommand::Thinking => {
                 let full = self.screen.reasoning == ReasoningView::Folded;
                 self.screen.reasoning = if full { ReasoningView::Full } else { ReasoningView::Folded };
                 self.print_text(if full { words.thinking_shown() } else { words.thinking_folded() });
             }
-            slash_command::SlashCommand::Image(path) => {
-                match path.as_deref().map(|path| (path, PictureFile::load(Path::new(path)))) {
-                    None => self.print_text(words.image_usage()),
-                    Some((_, Err(failure))) => self.print_failure(&failure),
-                    Some((path, Ok(picture))) => {
-                        session.pictures.push(picture);
-                        self.screen.attached.push(path.to_owned());
-                    }
-                }
-            }
-            slash_command::SlashCommand::Model(None) => {
-                self.print_text(&format!(
-                    "{} {} · {}",
-                    words.model_is(),
-                    session.context.model,
-                    words.model_usage()
-                ));
-            }
-            slash_command::SlashCommand::Mode(None) => {
-                self.print_text(&format!(
-                    "{} {} · {}",
-                    words.mode_is(),
-                    session.context.mode,
-                    words.mode_usage()
-                ));
-            }
-            slash_command::SlashCommand::Model(Some(_)) | slash_command::SlashCommand::Mode(Some(_))
-                if running.is_some() =>
-            {
+            command if running.is_some() && commands::needs_idle(&command) => {
                 self.print_text(words.not_now())
             }
-            slash_command::SlashCommand::Model(Some(model)) => {
-                let choice = crate::args::ModelArgs { model: Some(model), ..session.model_args.clone() };
-                self.switch_model(session, choice).await;
-            }
-            slash_command::SlashCommand::Mode(Some(mode)) => {
-                let changed = session.set_mode(&mode);
-                self.print_change(session, changed);
-            }
-            slash_command::SlashCommand::Unknown => self.print_text(words.unknown_command()),
-            slash_command::SlashCommand::Quit => {}
+            command => return self.run_command(command, session).await.or(running),
         }
         running
     }
 
-    async fn switch_model(&mut self, session: &mut ChatSession, choice: crate::args::ModelArgs) {
-        let changed = session.switch_model(choice).await;
-        self.print_change(session, changed);
-    }
-
-    fn print_change(&mut self, session: &ChatSession, changed: Result<(), CliFailure>) {
-        match changed {
-            Ok(()) => {
-                let (words, context) = (self.words, &session.context);
-                let text =
-                    format!("{} {} · {} {}", words.model_is(), context.model, words.mode_is(), context.mode);
-                self.print_text(&text);
+    async fn send(&mut self, message: &str, session: &mut ChatSession) -> Option<OngoingTurn> {
+        self.screen.begin_turn(message, self.painter.columns(), now());
+        match session.send(message).await {
+            Ok(turn) => {
+                // What was written for a step that never came waits for one of this turn.
+                for queued in self.screen.waiting_for_step() {
+                    turn.control().send(queued).await;
+                }
+                Some(turn)
             }
-            Err(failure) => self.print_failure(&failure),
+            Err(failure) => {
+                self.screen.end_turn(now(), self.painter.columns());
+                self.print_failure(&failure);
+                None
+            }
         }
     }
 
-    fn print_tools(&mut self, session: &ChatSession) {
-        let offered = session.offered_tools();
-        if offered.is_empty() {
-            return self.print_text(self.words.no_tools());
+    async fn run_command(&mut self, command: SlashCommand, session: &mut ChatSession) -> Option<OngoingTurn> {
+        match commands::run(session, command, self.words, self.painter.columns()).await {
+            CommandEffect::Note(text) => self.print_text(&text),
+            CommandEffect::Lines(lines) => self.print_lines(lines),
+            CommandEffect::Attached(path) => self.screen.attached.push(path),
+            CommandEffect::Failed(failure) => self.print_failure(&failure),
+            CommandEffect::Terminal { sequence, note } => {
+                // A terminal that does not take it shows nothing of it.
+                let _ = session::write_frame(&sequence);
+                self.print_text(&note);
+            }
+            CommandEffect::Turn { note, message, turn } => {
+                if !note.is_empty() {
+                    self.print_text(&note);
+                }
+                return Some(self.begin(&message, turn));
+            }
         }
-        let columns = self.painter.columns();
-        self.print_lines(super::listing::tool_lines(&offered, self.words, columns));
-    }
-
-    fn print_sources(&mut self, session: &ChatSession) {
-        let columns = self.painter.columns();
-        self.print_lines(super::listing::source_lines(&session.context, self.words, columns));
+        None
     }
 
     fn print_text(&mut self, text: &str) {

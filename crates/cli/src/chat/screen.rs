@@ -70,7 +70,6 @@ pub(crate) struct ChatScreen {
     placeholder: &'static str,
 }
 
-/// One frame.
 #[derive(Debug, Default)]
 pub(crate) struct ScreenFrame {
     /// Printed once.
@@ -302,7 +301,7 @@ impl ChatScreen {
     }
 
     /// Keys about messages that go into the running turn: Alt-Enter sends it for the other moment than Enter, Up takes the last one back.
-    /// R: T14
+    // R: T14
     fn steering_key(&mut self, key: KeyEvent) -> Option<ScreenAction> {
         if !self.is_running() {
             return None;
@@ -616,6 +615,7 @@ mod tests {
         );
         let waiting = lines(&screen.frame(1_000, 60, 24).live)[2..].join("|");
         assert_eq!(waiting, "after this reply › two|next step › three  (Up to take it back)");
+        assert_eq!(screen.end_turn(1_000, 60).as_deref(), Some("three"), "it was written for this turn");
         assert_eq!(screen.end_turn(1_000, 60).as_deref(), Some("two"));
     }
 

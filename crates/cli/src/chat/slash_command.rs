@@ -21,6 +21,20 @@ pub(crate) enum SlashCommand {
     Sources,
     /// A message for after the running turn; none = the usage.
     After(Option<String>),
+    /// A new conversation.
+    New,
+    /// Another conversation, or the list of them.
+    Resume(Option<String>),
+    /// The last message once more.
+    Retry,
+    /// The conversation into a file; none = the usage.
+    Save(Option<String>),
+    /// The last answer to the clipboard.
+    Copy,
+    /// Another agent, or which there are.
+    Agent(Option<String>),
+    /// Other instructions, or which they are; `-` removes them.
+    System(Option<String>),
     /// Leave.
     Quit,
     /// No such command.
@@ -28,8 +42,24 @@ pub(crate) enum SlashCommand {
 }
 
 /// Names that Tab completes to.
-pub(crate) const COMMAND_NAMES: [&str; 9] =
-    ["/help", "/tools", "/sources", "/model", "/mode", "/image", "/after", "/thinking", "/quit"];
+pub(crate) const COMMAND_NAMES: [&str; 16] = [
+    "/help",
+    "/new",
+    "/resume",
+    "/retry",
+    "/save",
+    "/copy",
+    "/agent",
+    "/model",
+    "/system",
+    "/mode",
+    "/tools",
+    "/sources",
+    "/image",
+    "/after",
+    "/thinking",
+    "/quit",
+];
 
 /// Reads a line. `//` begins a message with a slash; a path such as `/etc/hosts` is no command either.
 pub(crate) fn parse(line: &str) -> SlashCommand {
@@ -51,6 +81,13 @@ pub(crate) fn parse(line: &str) -> SlashCommand {
         "/mode" => SlashCommand::Mode(argument),
         "/image" => SlashCommand::Image(argument),
         "/thinking" => SlashCommand::Thinking,
+        "/new" | "/clear" => SlashCommand::New,
+        "/resume" => SlashCommand::Resume(argument),
+        "/retry" => SlashCommand::Retry,
+        "/save" => SlashCommand::Save(argument),
+        "/copy" => SlashCommand::Copy,
+        "/agent" => SlashCommand::Agent(argument),
+        "/system" => SlashCommand::System(argument),
         "/quit" | "/exit" | "/q" => SlashCommand::Quit,
         path if path[1..].contains('/') => SlashCommand::Message(line.to_owned()),
         _ => SlashCommand::Unknown,
@@ -77,6 +114,13 @@ mod tests {
             ("/after and then sum it up", SlashCommand::After(Some("and then sum it up".into()))),
             ("/sources", SlashCommand::Sources),
             ("/thinking", SlashCommand::Thinking),
+            ("/new", SlashCommand::New),
+            ("/resume 2", SlashCommand::Resume(Some("2".into()))),
+            ("/retry", SlashCommand::Retry),
+            ("/save talk.md", SlashCommand::Save(Some("talk.md".into()))),
+            ("/copy", SlashCommand::Copy),
+            ("/agent clerk", SlashCommand::Agent(Some("clerk".into()))),
+            ("/system Be brief.", SlashCommand::System(Some("Be brief.".into()))),
             ("/q", SlashCommand::Quit),
             ("/nonsense", SlashCommand::Unknown),
         ] {

@@ -1,5 +1,6 @@
 //! Outcomes, arguments, failures and totals in words: what cards and notes say.
 
+use crate::chinese::{remedy_text, server_text};
 use crate::messages::UiText;
 use crate::terminal::card::{ToolCard, duration};
 use crate::terminal::text::{StyledLine, TextColor, TextStyle};
@@ -110,7 +111,7 @@ pub(crate) fn state_text(status: CallStatus, words: UiText) -> &'static str {
 /// Why a call did not succeed.
 pub(crate) fn failure_text(result: &ToolResult, words: UiText) -> String {
     let Some(error) = &result.error else { return result.output_summary.clone() };
-    let message = error.message.clone().unwrap_or_default();
+    let message = server_text(error.message.as_deref().unwrap_or_default(), "");
     let known_text = match error.code.as_str() {
         "interrupted" => words.interrupted(),
         "no_viewer" => words.no_viewer(),
@@ -129,13 +130,14 @@ pub(crate) fn failure_text(result: &ToolResult, words: UiText) -> String {
 
 /// A failure as lines: what, why, what to do.
 pub(crate) fn fault_lines(fault: &TurnFault, words: UiText, columns: usize) -> Vec<StyledLine> {
-    let mut lines = vec![StyledLine::new(&format!("✘ {}", fault.what), TextStyle::bold_ink(TextColor::Red))];
+    let what = server_text(&fault.what, &fault.code);
+    let mut lines = vec![StyledLine::new(&format!("✘ {what}"), TextStyle::bold_ink(TextColor::Red))];
     if !fault.why.is_empty() {
-        lines.push(StyledLine::new(&format!("  {}", fault.why), TextStyle::PLAIN));
+        lines.push(StyledLine::new(&format!("  {}", server_text(&fault.why, "")), TextStyle::PLAIN));
     }
     if !fault.remedy.is_empty() {
         let mut line = StyledLine::new(&format!("  {}: ", words.try_hint()), TextStyle::DIM);
-        line.push(&fault.remedy, TextStyle::PLAIN);
+        line.push(&remedy_text(&fault.remedy, &fault.code), TextStyle::PLAIN);
         lines.push(line);
     }
     lines.iter().flat_map(|line| line.wrapped(columns)).collect()

@@ -7,6 +7,7 @@ use super::texts::{
     allowed_by_text, arguments_summary, changes_text, finish_card, full_arguments, remembered_text,
     totals_text,
 };
+use crate::chinese::server_text;
 use crate::messages::UiText;
 use crate::terminal::card::{ToolCard, duration};
 use crate::terminal::markdown::MarkdownStream;
@@ -22,7 +23,6 @@ pub(crate) enum ReasoningView {
     /// Its last lines while it comes, its first lines afterwards.
     #[default]
     Folded,
-    /// All of it.
     Full,
 }
 
@@ -82,20 +82,21 @@ impl TurnTranscript {
         &self.questions
     }
 
-    /// Takes one event.
+    /// Takes one event. Clippy wants an arm for each kind: a new one is looked at here.
+    #[deny(clippy::wildcard_enum_match_arm)]
     pub(crate) fn apply(&mut self, event: &Event) {
         let block = event.block.map(|index| index as usize);
         match &event.kind {
             EventKind::StreamStart { .. } => self.started_at = event.timestamp,
             EventKind::StepStart { .. } => self.activity = ModelActivity::AwaitingFirstToken,
             EventKind::BlockStart(start) => self.open_block(start, event.timestamp),
-            EventKind::ContentDelta { text } => {
+            EventKind::ContentDelta { text, .. } => {
                 self.activity = ModelActivity::Writing;
                 if let Some(ScreenBlock::Text { markdown, .. }) = self.block(block) {
                     markdown.push(text);
                 }
             }
-            EventKind::Thinking { text } => {
+            EventKind::Thinking { text, .. } => {
                 self.activity = ModelActivity::Thinking;
                 if let Some(ScreenBlock::Thinking(thinking)) = self.block(block) {
                     thinking.text.push_str(text);
@@ -105,12 +106,20 @@ impl TurnTranscript {
                 Some(ScreenBlock::Text { open, .. }) => *open = false,
                 Some(ScreenBlock::Thinking(thinking)) => thinking.ended_at = Some(event.timestamp),
                 Some(ScreenBlock::Sound { open, .. }) => *open = false,
-                _ => {}
+                Some(
+                    ScreenBlock::Call { .. }
+                    | ScreenBlock::UserMessage(_)
+                    | ScreenBlock::Notice(_)
+                    | ScreenBlock::Failure(_)
+                    | ScreenBlock::Picture { .. }
+                    | ScreenBlock::DecoderRemark { .. },
+                )
+                | None => {}
             },
             EventKind::UserMessage { input, .. } => {
                 let texts = input.iter().filter_map(|part| match part {
                     UserPart::Text { text } => Some(text.as_str()),
-                    _ => None,
+                    UserPart::Image(_) | UserPart::File { .. } => None,
                 });
                 self.blocks.push(ScreenBlock::UserMessage(texts.collect::<Vec<_>>().join("\n")));
             }
@@ -133,7 +142,7 @@ impl TurnTranscript {
                     sound_text.push_str(transcript);
                 }
             }
-            EventKind::BlockSuperseded { keep_chars } => {
+            EventKind::BlockSuperseded { keep_chars, .. } => {
                 if let Some(ScreenBlock::Text { markdown, open, .. }) = self.block(block) {
                     markdown.truncate_chars(usize::try_from(*keep_chars).unwrap_or(usize::MAX));
                     *open = true;
@@ -149,15 +158,33 @@ impl TurnTranscript {
                 self.blocks.push(ScreenBlock::DecoderRemark { what, remedy: remedy.clone() });
             }
             EventKind::SessionStats(stats) => self.stats = Some(stats.clone()),
-            EventKind::StreamEnd { status } => {
+            EventKind::StreamEnd { status, .. } => {
                 self.ended = Some(*status);
                 self.questions.clear();
             }
-            _ => self.call_event(event),
+            EventKind::ToolInputDelta { .. }
+            | EventKind::ToolInputReset
+            | EventKind::ToolInput(_)
+            | EventKind::ApprovalRequest { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::ToolRedefined { .. }
+            | EventKind::ToolStart { .. }
+            | EventKind::ToolProgress(_)
+            | EventKind::ToolResult(_) => self.call_event(event),
+            // A problem without a remedy, sources, what the model alone reads, an error that its block has shown.
+            EventKind::Problem { .. }
+            | EventKind::Citation { .. }
+            | EventKind::ModelText { .. }
+            | EventKind::StepEnd { .. }
+            | EventKind::TurnResumed { .. }
+            | EventKind::Error(_)
+            | EventKind::Unrecognised => {}
+            _ => {}
         }
     }
 
-    /// Events of one tool call: one call, one card. R: T5, L6
+    /// Events of one tool call: one call, one card.
+    // R: T5, L6
     fn call_event(&mut self, event: &Event) {
         let words = self.words;
         let questions = &mut self.questions;
@@ -169,7 +196,7 @@ impl TurnTranscript {
         });
         let Some((card, text, effect, source)) = call else { return };
         match &event.kind {
-            EventKind::ToolInputDelta { delta } => {
+            EventKind::ToolInputDelta { delta, .. } => {
                 text.push_str(delta);
                 card.input.clone_from(text);
             }
@@ -302,11 +329,11 @@ impl TurnTranscript {
             ModelActivity::Writing => self.words.writing().to_owned(),
             ModelActivity::Waiting(reason, until) => {
                 let words = match reason {
-                    WaitReason::FirstByte => self.words.waiting_first(),
                     WaitReason::RateLimit => self.words.waiting_rate_limit(),
                     WaitReason::Retry => self.words.waiting_retry(),
                     WaitReason::Store => self.words.waiting_store(),
                     WaitReason::Client => self.words.waiting_client(),
+                    _ => self.words.waiting_first(),
                 };
                 match until.map(|until| until - now).filter(|left| *left > 0) {
                     Some(left) => format!("{words} ({})", duration(left.unsigned_abs())),
@@ -356,7 +383,7 @@ impl TurnTranscript {
 
     fn open_block(&mut self, start: &BlockStart, now: i64) {
         let block = match start {
-            BlockStart::Text { code } => {
+            BlockStart::Text { code, .. } => {
                 self.activity = ModelActivity::Writing;
                 let refused = code.is_some();
                 ScreenBlock::Text {
@@ -375,7 +402,7 @@ impl TurnTranscript {
                 media_type: media.media_type.clone(),
                 bytes: usize::try_from(media.bytes()).unwrap_or(usize::MAX),
             },
-            BlockStart::Notice { text, .. } => ScreenBlock::Notice(text.clone()),
+            BlockStart::Notice { code, text, .. } => ScreenBlock::Notice(server_text(text, code)),
             BlockStart::Error(fault) => ScreenBlock::Failure(fault.clone()),
             _ => return,
         };

@@ -1,6 +1,8 @@
-//! Edits that `throughline connect` makes in `throughline.toml`. Comments, order and all other values stay.
+//! Edits that `throughline connect` and `throughline probe` make in `throughline.toml`. Comments, order and all other values stay.
 
+use crate::messages;
 use std::path::Path;
+use throughline::MeasuredSetting;
 use throughline::config::{ConfigFile, CustomEndpoint};
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
@@ -13,12 +15,17 @@ pub(crate) struct ConfigChange<'a> {
     pub(crate) key_env: Option<&'a str>,
     /// An agent, and its model as `upstream/model`.
     pub(crate) agent: Option<(&'a str, &'a str)>,
+    /// Settings of the upstream that were measured.
+    pub(crate) measured: &'a [MeasuredSetting],
 }
 
 impl ConfigChange<'_> {
     /// The file stays as it is.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.own_address.is_none() && self.key_env.is_none() && self.agent.is_none()
+        self.own_address.is_none()
+            && self.key_env.is_none()
+            && self.agent.is_none()
+            && self.measured.is_empty()
     }
 
     /// Changes the file, or makes it; the agent's model before. What cannot be read, or would not be a configuration, stays.
@@ -31,14 +38,9 @@ impl ConfigChange<'_> {
             Err(error) => return Err(error.to_string()),
         };
         let (written, previous) = self.apply_to(&text)?;
-        ConfigFile::parse(&path.display().to_string(), &written).map_err(|error| error.to_string())?;
-        let io = |error: std::io::Error| error.to_string();
-        let temp_path = path.with_extension("toml.new");
-        std::fs::write(&temp_path, &written).map_err(io)?;
-        if let Ok(metadata) = std::fs::metadata(path) {
-            std::fs::set_permissions(&temp_path, metadata.permissions()).map_err(io)?;
-        }
-        std::fs::rename(&temp_path, path).map_err(io)?;
+        ConfigFile::parse(&path.display().to_string(), &written)
+            .map_err(|error| messages::config(&error).what)?;
+        replace_file(path, &written).map_err(|error| error.to_string())?;
         Ok(previous)
     }
 
@@ -46,14 +48,14 @@ impl ConfigChange<'_> {
         let mut document: DocumentMut =
             text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
         let root = document.as_table_mut();
-        if self.own_address.is_some() || self.key_env.is_some() {
+        if self.own_address.is_some() || self.key_env.is_some() || !self.measured.is_empty() {
             let section = section(root, "upstreams", self.upstream)?;
             match self.own_address {
                 Some(CustomEndpoint { dialect, base_url }) => {
                     set_value(section, "dialect", dialect.name().into());
                     set_value(section, "base_url", base_url.as_str().into());
                 }
-                None if !section.contains_key("base_url") => {
+                None if !section.contains_key("base_url") && !section.contains_key("known") => {
                     set_value(section, "known", self.upstream.into())
                 }
                 None => {}
@@ -61,6 +63,7 @@ impl ConfigChange<'_> {
             if let Some(variable) = self.key_env {
                 set_value(section, "key_env", variable.into());
             }
+            set_measured(section, self.measured)?;
         }
         let mut previous = None;
         if let Some((agent, model)) = self.agent {
@@ -76,6 +79,42 @@ impl ConfigChange<'_> {
     }
 }
 
+/// Settings of an upstream; those of its profile go into the table or the inline table that is there.
+fn set_measured(section: &mut dyn TableLike, settings: &[MeasuredSetting]) -> Result<(), String> {
+    for MeasuredSetting { key, value } in settings {
+        let value = match value {
+            serde_json::Value::Bool(flag) => Value::from(*flag),
+            serde_json::Value::String(text) => Value::from(text.as_str()),
+            other => return Err(messages::no_such_value(key, other)),
+        };
+        match key.strip_prefix("profile.") {
+            None => set_value(section, key, value),
+            Some(name) => {
+                let profile =
+                    section.entry("profile").or_insert_with(|| Item::Value(InlineTable::new().into()));
+                let profile = profile.as_table_like_mut().ok_or_else(|| messages::no_table("profile"))?;
+                set_value(profile, name, value);
+                // A value that was the last one has the space before the brace.
+                if let Some(profile) = section.get_mut("profile").and_then(Item::as_inline_table_mut) {
+                    profile.fmt();
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Replaces a file as a whole. It keeps its permissions, and a link keeps pointing to where it points.
+pub(crate) fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let temp_path = path.with_extension("toml.new");
+    std::fs::write(&temp_path, text)?;
+    if let Ok(metadata) = std::fs::metadata(path) {
+        std::fs::set_permissions(&temp_path, metadata.permissions())?;
+    }
+    std::fs::rename(&temp_path, path)
+}
+
 /// `[outer.name]`, made if it is not there.
 fn section<'d>(root: &'d mut Table, outer: &str, name: &str) -> Result<&'d mut dyn TableLike, String> {
     let group = root.entry(outer).or_insert_with(|| {
@@ -83,9 +122,9 @@ fn section<'d>(root: &'d mut Table, outer: &str, name: &str) -> Result<&'d mut d
         table.set_implicit(true);
         Item::Table(table)
     });
-    let group = group.as_table_like_mut().ok_or_else(|| format!("`{outer}` is not a table"))?;
+    let group = group.as_table_like_mut().ok_or_else(|| messages::no_table(outer))?;
     let item = group.entry(name).or_insert_with(|| Item::Table(Table::new()));
-    item.as_table_like_mut().ok_or_else(|| format!("`{outer}.{name}` is not a table"))
+    item.as_table_like_mut().ok_or_else(|| messages::no_table(&format!("{outer}.{name}")))
 }
 
 /// Puts a value in the place of another one. A comment behind that one stays.
@@ -120,6 +159,7 @@ mod tests {
         own_address: None,
         key_env: None,
         agent: Some(("default", "deepseek/deepseek-chat")),
+        measured: &[],
     };
 
     // R: O4
@@ -152,6 +192,7 @@ mod tests {
             own_address: Some(&own),
             key_env: Some("MINE_KEY"),
             agent: None,
+            measured: &[],
         };
         check(
             "[agents.default]\nmodel = \"demo\"\n",
@@ -161,6 +202,35 @@ mod tests {
         );
         let other = ConfigChange { key_env: Some("WORK_KEY"), agent: None, ..MODEL };
         check("", &other, "[upstreams.deepseek]\nknown = \"deepseek\"\nkey_env = \"WORK_KEY\"\n");
+    }
+
+    // R: O3
+    #[test]
+    fn measured_settings_go_where_the_profile_is() {
+        let measured = [
+            MeasuredSetting { key: "streaming", value: "off".into() },
+            MeasuredSetting { key: "profile.vision", value: false.into() },
+            MeasuredSetting { key: "profile.leaked_calls", value: "run".into() },
+        ];
+        let change = ConfigChange { agent: None, measured: &measured, ..MODEL };
+        check(
+            "",
+            &change,
+            "[upstreams.deepseek]\nknown = \"deepseek\"\nstreaming = \"off\"\n\
+             profile = { vision = false, leaked_calls = \"run\" }\n",
+        );
+        check(
+            "[upstreams.deepseek] # mine\nknown = \"openai\"\n# seen in May\nprofile = { audio = true, vision = true } # so far\n",
+            &change,
+            "[upstreams.deepseek] # mine\nknown = \"openai\"\n# seen in May\n\
+             profile = { audio = true, vision = false, leaked_calls = \"run\" } # so far\nstreaming = \"off\"\n",
+        );
+        check(
+            "[upstreams.deepseek]\nknown = \"deepseek\"\n\n[upstreams.deepseek.profile]\naudio = true # it hears\n",
+            &change,
+            "[upstreams.deepseek]\nknown = \"deepseek\"\nstreaming = \"off\"\n\n[upstreams.deepseek.profile]\n\
+             audio = true # it hears\nvision = false\nleaked_calls = \"run\"\n",
+        );
     }
 
     #[test]

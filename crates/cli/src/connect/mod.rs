@@ -1,12 +1,15 @@
 //! `throughline connect`: a model of one's own, step by step: which, with which key, does it answer, who uses it. On a terminal
-//! it asks; everything can be said by flags. The file is written, comments kept; the key goes to the data folder. R: O4, R4
+//! it asks; everything can be said by flags. The file is written, comments kept; the key goes to the data folder.
+// R: O4, R4
 
-mod config_edit;
+pub(crate) mod config_edit;
+mod local;
 mod prompts;
 
 use crate::args::{ConnectArgs, ModelArgs};
 use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::messages::{self, UiLanguage, UiText};
+use crate::output::errln;
 use crate::setup;
 use config_edit::ConfigChange;
 use std::io::{self, IsTerminal};
@@ -25,16 +28,16 @@ const LISTED_MODELS_MAX: usize = 30;
 /// Written when no other file is named.
 const CONFIG_FILE: &str = "throughline.toml";
 
-/// Connects one.
 pub(crate) async fn run(args: &ConnectArgs) -> CommandResult {
-    let words = UiText(UiLanguage::of_environment());
+    let words = UiText(UiLanguage::current());
     let is_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
     let name = match (&args.upstream, is_asked) {
         (Some(name), _) => name.clone(),
-        (None, true) => prompts::ask_upstream(words)?,
+        (None, true) => prompts::ask_upstream(&local::ready(args.config.clone()).await?, words)?,
         (None, false) => {
-            prompts::print_known();
-            return Err(words.connect_none());
+            let ready = local::ready(args.config.clone()).await?;
+            prompts::print_known(&ready, words);
+            return Err(words.connect_none(ready.example()));
         }
     };
     if args.forget {
@@ -76,7 +79,7 @@ fn forget_key(name: &str, words: UiText) -> CommandResult {
 
 /// Prints a line of progress to standard error. Text of upstreams may contain control characters.
 fn print_status(line: &str) {
-    eprintln!("{}", visible::escape(line));
+    errln!("{}", visible::escape(line));
 }
 
 /// The upstream that is to be connected, as it is now.
@@ -196,6 +199,7 @@ impl ConnectSession {
             own_address: self.own_address.as_ref(),
             key_env: args.key_env.as_deref(),
             agent: model.as_deref().map(|model| (args.agent.as_str(), model)),
+            measured: &[],
         };
         if change.is_nothing() {
             return Ok(());

@@ -1,30 +1,37 @@
 //! Prompts on a terminal.
 
+use super::local::ReadyUpstreams;
 use crate::exit::{CliExit, CliFailure};
 use crate::messages::{self, UiText};
+use crate::output::{err, errln};
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use std::io::{self, BufRead, Write};
 use throughline::providers::{self, KnownProvider};
+use throughline_wire::visible;
 
-/// Those that are known, by number.
-pub(crate) fn print_known() {
+/// Those that are known, by number, with what can be used at once.
+pub(crate) fn print_known(ready: &ReadyUpstreams, words: UiText) {
     let all = providers::all();
     let name_width = all.iter().map(|row| row.name.len()).max().unwrap_or_default();
-    for (at, KnownProvider { name, title, .. }) in all.iter().enumerate() {
-        eprintln!("{:>3}  {name:<name_width$}  {title}", at + 1);
+    let title_width = all.iter().map(|row| row.title.len()).max().unwrap_or_default();
+    for (at, row) in all.iter().enumerate() {
+        let KnownProvider { name, title, .. } = row;
+        let state = visible::escape(&ready.state(row, words)).into_owned();
+        let line = format!("{:>3}  {name:<name_width$}  {title:<title_width$}  {state}", at + 1);
+        errln!("{}", line.trim_end());
     }
 }
 
 /// One of them, by number or name.
-pub(crate) fn ask_upstream(words: UiText) -> Result<String, CliFailure> {
-    print_known();
+pub(crate) fn ask_upstream(ready: &ReadyUpstreams, words: UiText) -> Result<String, CliFailure> {
+    print_known(ready, words);
     let input = prompt(&words.connect_which())?;
     let names = providers::names();
     let by_number = input.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
     match by_number {
         Some(name) => Ok((*name).to_owned()),
-        None if input.is_empty() => Err(words.connect_none()),
+        None if input.is_empty() => Err(words.connect_none(ready.example())),
         None => Ok(input),
     }
 }
@@ -39,7 +46,7 @@ pub(crate) fn ask_model(
         super::print_status(&format!("{:>3}  {model}", at + 1));
     }
     if models.len() > listed_max {
-        eprintln!("{}", words.connect_more(models.len() - listed_max));
+        errln!("{}", words.connect_more(models.len() - listed_max));
     }
     let input = prompt(&words.connect_model())?;
     let by_number = input.parse::<usize>().ok().and_then(|number| models.get(number.checked_sub(1)?));
@@ -57,7 +64,7 @@ pub(crate) fn read_line() -> Result<String, CliFailure> {
 }
 
 fn prompt(question: &str) -> Result<String, CliFailure> {
-    eprint!("{question} ");
+    err!("{question} ");
     let _ = io::stderr().flush();
     read_line()
 }
@@ -66,11 +73,11 @@ fn prompt(question: &str) -> Result<String, CliFailure> {
 pub(crate) fn read_hidden(question: &str) -> Result<String, CliFailure> {
     // Before the question is there: what is typed at once is not shown, either.
     enable_raw_mode().map_err(|error| messages::terminal_failed(&error))?;
-    eprint!("{question}");
+    err!("{question}");
     let _ = io::stderr().flush();
     let typed = read_hidden_keys();
     let restored = disable_raw_mode();
-    eprintln!();
+    errln!();
     restored.map_err(|error| messages::terminal_failed(&error))?;
     match typed.map_err(|error| messages::terminal_failed(&error))? {
         Some(text) => Ok(text),

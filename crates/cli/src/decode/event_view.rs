@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use throughline_wire::{
     ArgumentRepair, BrokenCall, CallArguments, CallKind, CallSlot, FinishReason, HostedTool, SealEvidence,
-    StepEvent, StepProblem, StreamEnd, Usage,
+    StepEvent, StepProblem, Usage,
 };
 
 /// The line's form: `type` says which event it is.
@@ -30,6 +30,10 @@ pub(crate) enum EventView<'a> {
     Audio {
         data: &'a str,
         transcript: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        format: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sample_rate: Option<u32>,
     },
     Citation {
         source: &'a Value,
@@ -100,15 +104,20 @@ impl<'a> From<&'a StepEvent<'a>> for EventView<'a> {
             StepEvent::Thinking(text) => EventView::Thinking { text },
             StepEvent::Refusal(text) => EventView::Refusal { text },
             StepEvent::Image(media) => EventView::Image { media_type: &media.media_type, data: media.data() },
-            StepEvent::Audio { data, transcript } => EventView::Audio { data, transcript },
+            StepEvent::Audio { data, transcript, format, sample_rate } => {
+                EventView::Audio { data, transcript, format: format.as_deref(), sample_rate: *sample_rate }
+            }
             StepEvent::Citation(source) => EventView::Citation { source },
-            StepEvent::CallOpened { slot, position, upstream_id, name, kind } => EventView::CallOpened {
-                slot: *slot,
-                position: *position,
-                upstream_id: upstream_id.as_ref().map(|id| id.as_str()),
-                name: name.as_str(),
-                kind: *kind,
-            },
+            // Its arguments follow.
+            StepEvent::CallOpened { slot, position, upstream_id, name, kind, arguments: _ } => {
+                EventView::CallOpened {
+                    slot: *slot,
+                    position: *position,
+                    upstream_id: upstream_id.as_ref().map(|id| id.as_str()),
+                    name: name.as_str(),
+                    kind: *kind,
+                }
+            }
             StepEvent::CallArguments { slot, delta } => EventView::CallArguments { slot: *slot, delta },
             StepEvent::CallSealed { slot, seal, arguments } => EventView::CallSealed {
                 slot: *slot,
@@ -126,10 +135,8 @@ impl<'a> From<&'a StepEvent<'a>> for EventView<'a> {
             }
             StepEvent::Usage(usage) => EventView::Usage { usage: *usage },
             StepEvent::Finish { reason, raw } => EventView::Finish { reason: *reason, raw: raw.as_deref() },
-            StepEvent::End(StreamEnd::Complete) => EventView::End { end: "complete", error: None },
-            StepEvent::End(StreamEnd::Truncated) => EventView::End { end: "truncated", error: None },
-            StepEvent::End(StreamEnd::Error(error)) => {
-                EventView::End { end: "error", error: Some(error.into()) }
+            StepEvent::End(end) => {
+                EventView::End { end: end.name(), error: end.error().map(ErrorView::from) }
             }
             StepEvent::Problem(problem) => EventView::Problem { problem },
             StepEvent::Choice { index, event } => {

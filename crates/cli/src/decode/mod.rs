@@ -4,18 +4,24 @@ mod event_view;
 mod json_text;
 mod reply_view;
 
-use crate::args::DecodeArgs;
+use crate::args::{DecodeApi, DecodeArgs};
 use crate::exit::{CliExit, CommandResult};
-use crate::messages;
+use crate::messages::{self, UiLanguage};
+use crate::output::errln;
 use event_view::EventView;
 use reply_view::ReplyView;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use throughline::UserLanguage;
+use throughline::recording::{RecordingDiagnostic, diagnose, guess_dialect};
 use throughline_wire::{
-    DecodeOptions, LeakedCalls, ModelReply, StepDecoder, StepEvent, ThinkMode, UpstreamProfile,
+    DecodeOptions, Dialect, LeakedCalls, ModelReply, StepDecoder, StepEvent, StreamEnd, ThinkMode,
+    UpstreamProfile,
 };
 
 /// Read from standard input at a time, in bytes.
 const READ_BYTES: usize = 64 << 10;
+/// The body as far as it is looked at to find out what it is, in bytes.
+const SAMPLE_BYTES_MAX: u64 = 8 << 20;
 /// Longest piece that `--chunk-seed` cuts, in bytes.
 const CHUNK_BYTES_MAX: u64 = 300;
 
@@ -23,23 +29,85 @@ const CHUNK_BYTES_MAX: u64 = 300;
 pub(crate) fn run(args: &DecodeArgs) -> CommandResult {
     let stdin = io::stdin();
     if stdin.is_terminal() {
-        eprintln!("{}", messages::DECODE_READS_STDIN);
+        errln!("{}", messages::decode_reads_stdin());
     }
     match decode(args, &mut stdin.lock(), &mut BufWriter::new(io::stdout().lock())) {
         // The reader of our output has seen enough (`| head`): nobody is left to tell.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(CliExit::Done),
         Err(error) => Err(messages::pipe_failed(&error)),
-        Ok(()) => Ok(CliExit::Done),
+        Ok(decoded) => decoded.exit(args),
     }
 }
 
-fn decode(args: &DecodeArgs, input: &mut dyn Read, output: &mut dyn Write) -> io::Result<()> {
-    let mut printer = if args.events {
-        ReplyPrinter::Lines { output, failed: None }
-    } else {
-        ReplyPrinter::Object { output, reply: Box::default() }
+/// A body, and what came of it.
+struct DecodedBody {
+    dialect: Dialect,
+    reply: Box<ModelReply>,
+    /// The beginning of the body.
+    sample: Vec<u8>,
+}
+
+impl DecodedBody {
+    fn exit(&self, args: &DecodeArgs) -> CommandResult {
+        // A connection that was closed at once is a reply, too, if somebody says of which wire format.
+        let is_reply = self.sample.is_empty() && args.api != DecodeApi::Auto && !args.strict;
+        let other = self.other_dialect(think_mode(args));
+        let is_other = other.is_some() && self.is_error();
+        if is_other || (self.is_nothing() && !is_reply) {
+            return Err(messages::nothing_decoded(self.dialect, other, &self.diagnostics()));
+        }
+        let is_complete = self.reply.end == Some(StreamEnd::Complete);
+        if !is_complete {
+            for diagnostic in self.diagnostics() {
+                errln!("{}", messages::decode_warning(&diagnostic));
+            }
+        }
+        Ok(if args.strict && !is_complete { CliExit::Failed } else { CliExit::Done })
+    }
+
+    /// True if not even an end or an error was found.
+    fn is_nothing(&self) -> bool {
+        let reply = &*self.reply;
+        let has_facts = reply.finish.is_some() || reply.usage.is_some() || reply.provider_state.is_some();
+        !reply.has_content() && !has_facts && !self.is_error()
+    }
+
+    fn is_error(&self) -> bool {
+        self.reply.end.as_ref().and_then(StreamEnd::error).is_some()
+    }
+
+    fn diagnostics(&self) -> Vec<RecordingDiagnostic> {
+        let language = match UiLanguage::current() {
+            UiLanguage::English => UserLanguage::English,
+            UiLanguage::Chinese => UserLanguage::Chinese,
+        };
+        diagnose(&self.sample, language)
+    }
+
+    /// Another wire format in which the body says something.
+    fn other_dialect(&self, think: ThinkMode) -> Option<Dialect> {
+        let says_something = |dialect: &Dialect| {
+            let options = DecodeOptions { think, ..DecodeOptions::default() };
+            ModelReply::decode(&self.sample, *dialect, options).has_content()
+        };
+        let guessed = if self.reply.has_content() { None } else { guess_dialect(&self.sample, think) };
+        guessed.filter(|other| *other != self.dialect).filter(says_something)
+    }
+}
+
+fn decode(args: &DecodeArgs, input: &mut dyn Read, output: &mut dyn Write) -> io::Result<DecodedBody> {
+    let mut sample = Vec::new();
+    let dialect = match args.api {
+        DecodeApi::Named(dialect) => dialect,
+        DecodeApi::Auto => {
+            input.take(SAMPLE_BYTES_MAX).read_to_end(&mut sample)?;
+            guess_dialect(&sample, think_mode(args)).unwrap_or(Dialect::OpenaiChat)
+        }
     };
-    let mut decoder = StepDecoder::new(args.api, options(args));
+    let mut printer = ReplyPrinter { output, lines: args.events, failed: None, reply: Box::default() };
+    let mut decoder = StepDecoder::new(dialect, options(args));
+    let seen = sample.clone();
+    let mut input = seen.as_slice().chain(input);
     match args.chunk_seed {
         None => {
             let mut buffer = vec![0; READ_BYTES];
@@ -50,6 +118,9 @@ fn decode(args: &DecodeArgs, input: &mut dyn Read, output: &mut dyn Write) -> io
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => return Err(error),
                 };
+                if args.api != DecodeApi::Auto && (sample.len() as u64) < SAMPLE_BYTES_MAX {
+                    sample.extend_from_slice(&buffer[..read]);
+                }
                 decoder.push(&buffer[..read], &mut |event| printer.take(event));
                 printer.flush()?;
             }
@@ -66,10 +137,17 @@ fn decode(args: &DecodeArgs, input: &mut dyn Read, output: &mut dyn Write) -> io
                 decoder.push(chunk, &mut |event| printer.take(event));
                 rest = after;
             }
+            sample = body;
+            sample.truncate(SAMPLE_BYTES_MAX as usize);
         }
     }
     decoder.finish(&mut |event| printer.take(event));
-    printer.finish()
+    let reply = printer.finish()?;
+    Ok(DecodedBody { dialect, reply, sample })
+}
+
+fn think_mode(args: &DecodeArgs) -> ThinkMode {
+    if args.think { ThinkMode::Split } else { ThinkMode::Verbatim }
 }
 
 fn options(args: &DecodeArgs) -> DecodeOptions {
@@ -78,45 +156,42 @@ fn options(args: &DecodeArgs) -> DecodeOptions {
             leaked_calls: if args.recover { LeakedCalls::Run } else { LeakedCalls::Report },
             ..UpstreamProfile::default()
         },
-        think: if args.think { ThinkMode::Split } else { ThinkMode::Verbatim },
+        think: think_mode(args),
         ..DecodeOptions::default()
     }
 }
 
-/// Where events go.
-enum ReplyPrinter<'a> {
-    Object { output: &'a mut dyn Write, reply: Box<ModelReply> },
-    Lines { output: &'a mut dyn Write, failed: Option<io::Error> },
+/// Prints the events one by one, or what comes of them.
+struct ReplyPrinter<'a> {
+    output: &'a mut dyn Write,
+    lines: bool,
+    failed: Option<io::Error>,
+    reply: Box<ModelReply>,
 }
 
 impl ReplyPrinter<'_> {
     fn take(&mut self, event: StepEvent<'_>) {
-        match self {
-            ReplyPrinter::Object { reply, .. } => reply.apply(event),
-            ReplyPrinter::Lines { output, failed } => {
-                if failed.is_none() {
-                    *failed = write_line(output, &EventView::from(&event)).err();
-                }
-            }
+        if self.lines && self.failed.is_none() {
+            self.failed = write_line(self.output, &EventView::from(&event)).err();
         }
+        self.reply.apply(event);
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            ReplyPrinter::Object { .. } => Ok(()),
-            ReplyPrinter::Lines { output, failed } => match failed.take() {
-                Some(error) => Err(error),
-                None => output.flush(),
-            },
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None if self.lines => self.output.flush(),
+            None => Ok(()),
         }
     }
 
-    fn finish(mut self) -> io::Result<()> {
-        if let ReplyPrinter::Object { output, reply } = &mut self {
-            write_line(output, &ReplyView::from(&**reply))?;
-            return output.flush();
+    fn finish(mut self) -> io::Result<Box<ModelReply>> {
+        if !self.lines {
+            write_line(self.output, &ReplyView::from(&*self.reply))?;
+            self.output.flush()?;
         }
-        self.flush()
+        self.flush()?;
+        Ok(self.reply)
     }
 }
 

@@ -71,20 +71,16 @@ impl<'a> From<&'a UpstreamError> for ErrorView<'a> {
 
 impl<'a> From<&'a ModelReply> for ReplyView<'a> {
     fn from(reply: &'a ModelReply) -> Self {
-        let (end, error) = match &reply.end {
-            Some(StreamEnd::Complete) => ("complete", None),
-            // A decoder says `StreamEnd` exactly once; without it the bytes just stopped.
-            Some(StreamEnd::Truncated) | None => ("truncated", None),
-            Some(StreamEnd::Error(error)) => ("error", Some(error.into())),
-        };
+        // A decoder reports its end exactly once; without it the bytes just stopped.
+        let end = reply.end.as_ref().unwrap_or(&StreamEnd::Truncated);
         ReplyView {
             text: &reply.text,
             reasoning: &reply.thinking,
             finish_reason: reply.finish.as_ref().map(|(reason, _)| *reason),
             finish_reason_raw: reply.finish.as_ref().and_then(|(_, raw)| raw.as_deref()),
             tool_calls: calls(reply),
-            end,
-            error,
+            end: end.name(),
+            error: end.error().map(ErrorView::from),
             usage: reply.usage,
             refusal: &reply.refusal,
             choices: choices(reply),
@@ -122,12 +118,12 @@ fn calls(reply: &ModelReply) -> Vec<CallView<'_>> {
 }
 
 fn call(call: &ReplyCall) -> CallView<'_> {
-    let (arguments, raw) = match &call.ending {
-        Some(Ok(arguments)) => (exact(arguments, call.kind), None),
-        Some(Err((_, raw))) => (None, Some(raw.0.as_str())),
-        None => (None, Some(call.text.as_str())),
-    };
-    CallView { id: call.upstream_id.as_ref().map(|id| id.as_str()), name: call.name.as_str(), arguments, raw }
+    CallView {
+        id: call.upstream_id.as_ref().map(|id| id.as_str()),
+        name: call.name.as_str(),
+        arguments: call.arguments().ok().and_then(|arguments| exact(arguments, call.kind)),
+        raw: call.arguments().err(),
+    }
 }
 
 /// Arguments as JSON: their own text where there is one, so that integers beyond 64 bits keep their digits (W3).

@@ -1,4 +1,4 @@
-//! Capabilities of this machine: confining programs, colours, the runtimes of MCP servers.
+//! Capabilities of this machine: confining programs, colors, the runtimes of MCP servers.
 
 use super::report::{DoctorArea, DoctorReport, DoctorState};
 use crate::messages::UiText;
@@ -48,7 +48,7 @@ pub(crate) async fn sandbox(settings: Option<&AppSettings>, words: UiText, repor
             report.add(DoctorArea::Sandbox, DoctorState::Note, "Landlock", words.doctor_no_landlock(why));
             report.remedy(words.doctor_enable_landlock());
         }
-        SandboxStatus::Off => {}
+        _ => {}
     }
     match probe.cannot_supervise {
         None => report.add(
@@ -145,7 +145,7 @@ fn open_files_max() -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Size, colours and language of the terminal.
+/// Size, colors and language of the terminal.
 pub(crate) fn terminal(words: UiText, report: &mut DoctorReport) {
     let term = std::env::var("TERM").unwrap_or_default();
     match output_style() {

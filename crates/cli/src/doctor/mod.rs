@@ -1,6 +1,7 @@
-//! `throughline doctor`: what is configured, what works here, and what to do about the rest. R: O2
+//! `throughline doctor`: what is configured, what works here, and what to do about the rest.
 //!
 //! Sends nothing to any model. Tool sources are started as for a turn, and stopped again.
+// R: O2
 
 mod machine;
 mod report;
@@ -15,11 +16,12 @@ use report::DoctorReport;
 
 /// Looks at everything, prints it, and ends with an error if something that is configured does not work.
 pub(crate) async fn run(args: &DoctorArgs) -> CommandResult {
-    let words = UiText(UiLanguage::of_environment());
+    let words = UiText(UiLanguage::current());
     let mut report = DoctorReport::default();
     let settings = setup::check_configuration(&args.choice, words, &mut report);
     if let Some(settings) = &settings {
         setup::check_upstreams(settings, words, &mut report);
+        server::check_last_answers(words, &mut report).await;
         setup::check_tools(&args.choice, settings, words, &mut report).await;
         server::check_server(settings, words, &mut report).await;
     }

@@ -56,7 +56,6 @@ pub(crate) struct DoctorFinding {
     remedy: Option<String>,
 }
 
-/// All of them.
 #[derive(Default)]
 pub(crate) struct DoctorReport(Vec<DoctorFinding>);
 

@@ -1,9 +1,12 @@
 //! Checks that the server could start here, and whether it runs. Creates nothing, and asks a running server only
-//! whether it is ready. R: O2
+//! whether it is ready.
+// R: O2
 
 use super::report::{DoctorArea, DoctorReport, DoctorState};
 use crate::data_dir;
 use crate::messages::UiText;
+use crate::serve::local_client::local_client;
+use crate::serve::running_server::RunningServer;
 use crate::serve::server_note::ServerNote;
 use jiff::Timestamp;
 use jiff::civil::date;
@@ -24,7 +27,7 @@ const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 pub(crate) async fn check_server(settings: &AppSettings, words: UiText, report: &mut DoctorReport) {
     let folder = data_dir::folder();
     let running = match folder.as_deref().and_then(ServerNote::read) {
-        Some(note) => fetch_readiness(&note.url).await.map(|ready| (note.url, ready)),
+        Some(note) => fetch_readiness(&note).await.map(|ready| (note.url, ready)),
         None => None,
     };
     check_address(settings, running.as_ref(), words, report);
@@ -46,6 +49,31 @@ pub(crate) async fn check_server(settings: &AppSettings, words: UiText, report: 
     );
 }
 
+/// Upstreams whose last answer to the running server was a failure. A fallback hides a wrong key, and may cost.
+pub(crate) async fn check_last_answers(words: UiText, report: &mut DoctorReport) {
+    // To ask for the folder would make it.
+    if data_dir::folder().as_deref().and_then(ServerNote::read).is_none() {
+        return;
+    }
+    let Ok(server) = RunningServer::of_data_folder() else { return };
+    let upstreams = server.get("/v1/upstreams").timeout(READY_WAIT);
+    let Ok(upstreams) = RunningServer::send(upstreams).await else { return };
+    for upstream in upstreams["items"].as_array().into_iter().flatten() {
+        let failure = &upstream["last_failure"];
+        let (Some(name), Some(message)) = (upstream["name"].as_str(), failure["message"].as_str()) else {
+            continue;
+        };
+        let at = failure["at"].as_i64().and_then(|at| Timestamp::from_millisecond(at).ok());
+        let at = at.map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+        let passes = matches!(failure["code"].as_str(), Some("rate_limit" | "retry"));
+        let state = if passes { DoctorState::Note } else { DoctorState::Wrong };
+        report.add(DoctorArea::Upstreams, state, name, words.doctor_last_failure(&at, message));
+        if state == DoctorState::Wrong {
+            report.remedy(format!("throughline connect {name}"));
+        }
+    }
+}
+
 /// Readiness of a running server for turns.
 enum ServerReadiness {
     Ready,
@@ -54,9 +82,9 @@ enum ServerReadiness {
 }
 
 /// Answer of `/readyz`. `None`: no Throughline server listens there.
-async fn fetch_readiness(url: &str) -> Option<ServerReadiness> {
-    let client = reqwest::Client::builder().no_proxy().timeout(READY_WAIT).build().ok()?;
-    let answer = client.get(format!("{url}/readyz")).send().await.ok()?;
+async fn fetch_readiness(note: &ServerNote) -> Option<ServerReadiness> {
+    let client = local_client(note).ok()?.timeout(READY_WAIT).build().ok()?;
+    let answer = client.get(format!("{}/readyz", note.url)).send().await.ok()?;
     if answer.status().is_success() {
         return Some(ServerReadiness::Ready);
     }

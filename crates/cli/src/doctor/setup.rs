@@ -2,12 +2,14 @@
 
 use super::report::{DoctorArea, DoctorReport, DoctorState};
 use crate::args::ModelArgs;
+use crate::chinese::source_text;
 use crate::messages::UiText;
 use crate::setup::{self, FileAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use throughline::KeyOrigin;
 use throughline::config::{AppSettings, DEMO};
+use throughline_engine::RulePart;
 use throughline_tools::{AgentCallable, Toolbox};
 
 /// Time limit for tool sources to answer.
@@ -155,15 +157,29 @@ pub(crate) async fn check_tools(
             Some(tool) => format!("{}: {tool}", fault.source),
             None => fault.source.clone(),
         };
-        report.add(DoctorArea::Tools, DoctorState::Wrong, name, fault.message);
+        report.add(DoctorArea::Tools, DoctorState::Wrong, name, source_text(&fault.message));
         if let Some(remedy) = fault.remedy {
-            report.remedy(remedy);
+            report.remedy(source_text(&remedy));
         }
     }
     for agent in settings.agents.values() {
+        for name in registry.unknown_toggles(&agent.tool_call.toggles) {
+            let names = registry.iter().map(|tool| tool.spec().name.as_str());
+            let meant = throughline_engine::suggest_names(name, names);
+            // Without a name near to it, it may be meant for a source that is away.
+            let state = if meant.is_empty() { DoctorState::Note } else { DoctorState::Wrong };
+            report.add(
+                DoctorArea::Tools,
+                state,
+                &agent.name,
+                words.doctor_unknown_toggle(name, meant.first()),
+            );
+        }
         for rule in toolbox.unmatched_rules(&agent.policy) {
+            let is_about_names = !matches!(rule.part, RulePart::RelativeFolder(_));
             // Without a name near to it, it may be meant for tools that a page brings along.
-            let state = if rule.suggestions.is_empty() { DoctorState::Note } else { DoctorState::Wrong };
+            let may_come = is_about_names && rule.suggestions.is_empty();
+            let state = if may_come { DoctorState::Note } else { DoctorState::Wrong };
             report.add(DoctorArea::Tools, state, &agent.name, words.doctor_unmatched_rule(&rule));
         }
     }

@@ -1,40 +1,52 @@
-//! `throughline history`: tool calls and turns of a store, newest first. R: S4
+//! `throughline history`: tool calls and turns of a store, newest first.
+// R: S4
 
 use crate::args::HistoryArgs;
 use crate::exit::{CliExit, CommandResult};
 use crate::messages::{self, UiLanguage, UiText};
-use crate::output;
+use crate::output::{self, errln};
 use crate::plain::one_line;
 use crate::serve::read_only_store::ReadOnlyStore;
 use crate::terminal::card::duration;
-use throughline_store::catalog::{CallFilter, CallRow, PageRequest, TurnFilter, TurnSummary};
+use crate::terminal::text::padded;
+use throughline_store::{
+    CallFilter, CallRow, PagePosition, PageRequest, ResultPage, TurnFilter, TurnHistoryRow, TurnSummary,
+};
 
 /// Prints what is asked for.
 pub(crate) async fn run(args: &HistoryArgs) -> CommandResult {
-    let words = UiText(UiLanguage::of_environment());
+    let words = UiText(UiLanguage::current());
     let store = ReadOnlyStore::open(args.store.as_deref()).await?;
     let failed = store.failed();
     let users = match &args.user {
         Some(user) => vec![user.clone()],
         None => store.users().await.map_err(failed)?,
     };
-    let page = PageRequest::first().limit(args.limit);
+    let page = match &args.before {
+        Some(cursor) => PageRequest::after(cursor.as_str()),
+        None => PageRequest::first(),
+    }
+    .limit(args.limit);
+    // Of several users each one's rows before the same moment.
+    page.position().map_err(|_| messages::bad_cursor(args.before.as_deref().unwrap_or_default()))?;
     let text = if args.turns {
         let filter = TurnFilter {
             conversation_id: args.conversation.clone(),
-            status: args.status.clone(),
-            agent: None,
+            statuses: CallFilter::parse_statuses(args.status.as_deref()),
+            ..TurnFilter::default()
         };
-        let mut turns: Vec<TurnSummary> = Vec::new();
+        let mut pages = Vec::new();
         for user in &users {
-            turns.extend(store.turns(user, &filter, &page).await.map_err(failed)?.items);
+            pages.push(store.turns(user, &filter, &page).await.map_err(failed)?);
         }
-        turns.sort_by_key(|turn| std::cmp::Reverse(turn.created_at));
-        turns.truncate(args.limit as usize);
+        let turns = merge(pages, args, |row: &TurnHistoryRow| PagePosition {
+            at: row.turn.created_at,
+            id: row.turn.id.clone(),
+        });
         if args.json {
             return json(&turns);
         }
-        let lines: String = turns.iter().map(turn_line).collect();
+        let lines: String = turns.iter().map(|row| turn_line(&row.turn)).collect();
         if lines.is_empty() { format!("{}\n", words.history_no_turns()) } else { lines }
     } else {
         let filter = CallFilter {
@@ -46,12 +58,14 @@ pub(crate) async fn run(args: &HistoryArgs) -> CommandResult {
             text: args.text.clone(),
             ..CallFilter::default()
         };
-        let mut calls: Vec<CallRow> = Vec::new();
+        let mut pages = Vec::new();
         for user in &users {
-            calls.extend(store.calls(user, &filter, &page).await.map_err(failed)?.items);
+            pages.push(store.calls(user, &filter, &page).await.map_err(failed)?);
         }
-        calls.sort_by_key(|call| std::cmp::Reverse(call.started_at));
-        calls.truncate(args.limit as usize);
+        let calls = merge(pages, args, |call: &CallRow| PagePosition {
+            at: call.started_at,
+            id: call.tool_id.clone(),
+        });
         if args.json {
             return json(&calls);
         }
@@ -62,6 +76,22 @@ pub(crate) async fn run(args: &HistoryArgs) -> CommandResult {
     Ok(CliExit::Done)
 }
 
+/// The rows of several users as one page. If there are more, standard error says how to see them.
+fn merge<T>(pages: Vec<ResultPage<T>>, args: &HistoryArgs, position: impl Fn(&T) -> PagePosition) -> Vec<T> {
+    let has_next = pages.iter().any(|page| page.next.is_some());
+    let mut rows: Vec<T> = pages.into_iter().flat_map(|page| page.items).collect();
+    rows.sort_by_cached_key(|row| {
+        let PagePosition { at, id } = position(row);
+        std::cmp::Reverse((at, id))
+    });
+    let has_more = has_next || rows.len() > args.limit as usize;
+    rows.truncate(args.limit as usize);
+    if let Some(last) = rows.last().filter(|_| has_more) {
+        errln!("{}", messages::history_has_more(&position(last).to_string()));
+    }
+    rows
+}
+
 fn json(rows: &impl serde::Serialize) -> CommandResult {
     output::json_line(rows).map_err(|error| messages::output_failed(&error))?;
     Ok(CliExit::Done)
@@ -70,21 +100,25 @@ fn json(rows: &impl serde::Serialize) -> CommandResult {
 fn call_line(call: &CallRow) -> String {
     let elapsed = call.duration_ms.and_then(|ms| u64::try_from(ms).ok()).map(duration).unwrap_or_default();
     let mark = if call.status == "success" { "✔" } else { "✘" };
-    let result_text = call.error.as_deref().or(call.output_summary.as_deref()).unwrap_or_default();
+    let result_text = match &call.error {
+        Some(error) => messages::history_error(&call.status, error),
+        None => call.output_summary.clone().unwrap_or_default(),
+    };
     let line = format!(
-        "{}  {mark} {:<24} {:<12} {elapsed:>9}  {}",
+        "{}  {mark} {:<24} {} {elapsed:>9}  {}",
         time(call.started_at),
         one_line(&call.tool_name),
-        call.status,
+        padded(&messages::history_status(&call.status), 12),
         one_line(&call.arguments)
     );
     let result_text =
-        if result_text.is_empty() { String::new() } else { format!(" → {}", one_line(result_text)) };
+        if result_text.is_empty() { String::new() } else { format!(" → {}", one_line(&result_text)) };
     format!("{}{result_text}\n", line.trim_end())
 }
 
 fn turn_line(turn: &TurnSummary) -> String {
-    format!("{}  {}  {:<11}  {}\n", time(turn.created_at), turn.id, turn.status, one_line(&turn.input))
+    let status = padded(&messages::history_status(&turn.status), 11);
+    format!("{}  {}  {status}  {}\n", time(turn.created_at), turn.id, one_line(&turn.input))
 }
 
 /// In the person's own time zone.

@@ -11,10 +11,65 @@ impl UiText {
         self.pick_text("Which one? A number or a name:", "连接哪一个？输入编号或名称：")
     }
 
+    /// Before the first request of `throughline probe`.
+    pub(crate) fn probe_begins(self, upstream: &str, model: &str, requests: u32, tokens: u32) -> String {
+        self.pick_text(
+            format!("{upstream}, {model}: {requests} requests, each for at most {tokens} tokens"),
+            format!("{upstream}，{model}：{requests} 次请求，每次最多 {tokens} 个 token"),
+        )
+    }
+
+    /// Several models, and none is named.
+    pub(crate) fn probe_needs_model(self, upstream: &str, models: &str) -> CliFailure {
+        let what = self.pick_text("no model is given", "没有指定模型");
+        let why = self.pick_text(format!("it lists: {models}"), format!("它列出了：{models}"));
+        CliFailure::usage(what, &why, format!("throughline probe {upstream} --model MODEL"))
+    }
+
+    /// The measured upstream is as it is configured.
+    pub(crate) fn probe_nothing_to_set(self) -> String {
+        self.pick_text("✔ no setting needs to change", "✔ 无需更改任何设置")
+    }
+
+    /// Settings for the file, which is not written.
+    pub(crate) fn probe_settings(self, settings: &str) -> String {
+        self.pick_text(
+            format!("settings for throughline.toml (--write writes them):\n\n{settings}"),
+            format!("throughline.toml 的设置（--write 会写入）：\n\n{settings}"),
+        )
+    }
+
+    /// The file is written.
+    pub(crate) fn probe_written(self, path: &Path, count: usize) -> String {
+        let path = path.display();
+        self.pick_text(
+            format!("✔ {path}: {count} measured settings written"),
+            format!("✔ {path}：已写入 {count} 项实测设置"),
+        )
+    }
+
     /// Nobody can be asked.
-    pub(crate) fn connect_none(self) -> CliFailure {
+    pub(crate) fn connect_none(self, example: Option<String>) -> CliFailure {
         let what = self.pick_text("no upstream is given", "没有指定要连接的上游");
-        CliFailure::usage(what, "", "throughline connect deepseek")
+        CliFailure::usage(what, "", example.unwrap_or_else(|| "throughline connect deepseek".to_owned()))
+    }
+
+    /// A server on this machine, with some of its models.
+    pub(crate) fn connect_runs_here(self, models: &str, more: usize) -> String {
+        let more = match more {
+            0 => String::new(),
+            more => self.pick_text(format!(" and {more} more"), format!(" 等，另有 {more} 个")),
+        };
+        match models {
+            "" => self.pick_text("✔ runs here, without a model", "✔ 正在本机运行，没有模型"),
+            _ => self
+                .pick_text(format!("✔ runs here: {models}{more}"), format!("✔ 正在本机运行：{models}{more}")),
+        }
+    }
+
+    /// Its key is stored.
+    pub(crate) fn connect_key_is_stored(self) -> String {
+        self.pick_text("✔ the key is stored", "✔ 密钥已保存")
     }
 
     /// It is none of the known ones.
@@ -95,7 +150,6 @@ impl UiText {
         self.pick_text("Model, by number or name (Enter to skip): ", "模型：输入编号或名称（直接回车跳过）：")
     }
 
-    /// There are more.
     pub(crate) fn connect_more(self, more: usize) -> String {
         self.pick_text(format!("     … and {more} more"), format!("     … 还有 {more} 个"))
     }
@@ -126,11 +180,11 @@ impl UiText {
         match before.filter(|before| *before != model) {
             Some(before) => self.pick_text(
                 format!("✔ {path}: agent `{agent}` now uses {model} (was {before})"),
-                format!("✔ {path}：助手 `{agent}` 改用 {model}（原为 {before}）"),
+                format!("✔ {path}：智能体 `{agent}` 改用 {model}（原为 {before}）"),
             ),
             None => self.pick_text(
                 format!("✔ {path}: agent `{agent}` uses {model}"),
-                format!("✔ {path}：助手 `{agent}` 使用 {model}"),
+                format!("✔ {path}：智能体 `{agent}` 使用 {model}"),
             ),
         }
     }
@@ -196,7 +250,7 @@ impl UiText {
                 ),
                 self.pick_text("choose one: --model MODEL", "请指定：--model MODEL"),
             ),
-            ProbeFailure::Refused => (
+            _ => (
                 self.pick_text(format!("{title} refuses"), format!("{title} 拒绝了请求")),
                 self.pick_text("see its message above", "请查看上面的说明"),
             ),

@@ -41,7 +41,7 @@ impl UiText {
     pub(crate) fn doctor_file(self, agents: usize, upstreams: usize) -> String {
         self.pick_text(
             format!("agents: {agents}, upstreams: {upstreams}"),
-            format!("助手 {agents} 个，上游 {upstreams} 个"),
+            format!("智能体 {agents} 个，上游 {upstreams} 个"),
         )
     }
 
@@ -61,6 +61,11 @@ impl UiText {
     /// A key is missing.
     pub(crate) fn doctor_no_key(self, endpoint: &str, variable: &str) -> String {
         self.pick_text(format!("{endpoint}, {variable} is not set"), format!("{endpoint}，未设置 {variable}"))
+    }
+
+    /// The last answer of an upstream to the running server was a failure.
+    pub(crate) fn doctor_last_failure(self, at: &str, message: &str) -> String {
+        self.pick_text(format!("its last answer, {at}: {message}"), format!("上次应答（{at}）：{message}"))
     }
 
     /// A key is there.
@@ -90,6 +95,18 @@ impl UiText {
         }
     }
 
+    /// A switch is about no tool.
+    pub(crate) fn doctor_unknown_toggle(self, name: &str, meant: Option<&&str>) -> String {
+        let (english, chinese) = match meant {
+            Some(meant) => (format!("; did you mean `{meant}`?"), format!("；是否想写 `{meant}`？")),
+            None => Default::default(),
+        };
+        self.pick_text(
+            format!("tool_toggles.\"{name}\" has no effect: no tool or group has this name{english}"),
+            format!("tool_toggles.\"{name}\" 不起作用：没有这个名称的工具或工具组{chinese}"),
+        )
+    }
+
     /// A rule is about no tool.
     pub(crate) fn doctor_unmatched_rule(self, rule: &UnmatchedRule) -> String {
         let number = rule.number;
@@ -97,6 +114,12 @@ impl UiText {
             RulePart::Tool(pattern) => format!("tool = \"{pattern}\""),
             RulePart::Source(pattern) => format!("source = \"{pattern}\""),
             RulePart::Combination => "tool + source + effect".to_owned(),
+            RulePart::RelativeFolder(folder) => {
+                let chinese = format!(
+                    "策略规则 {number} 不匹配任何绝对路径：`under = \"{folder}\"` 是相对路径，请写完整路径"
+                );
+                return self.pick_text(format!("policy: {rule}"), chinese);
+            }
         };
         let meant =
             rule.suggestions.first().map_or_else(String::new, |name| format!("；是否想写 `{name}`？"));
@@ -281,7 +304,7 @@ impl UiText {
     /// A terminal that can do everything.
     pub(crate) fn doctor_rich(self, columns: u16, rows: u16) -> String {
         self.pick_text(
-            format!("colours and repainting, {columns} × {rows}"),
+            format!("colors and repainting, {columns} × {rows}"),
             format!("支持彩色与重绘，{columns} × {rows}"),
         )
     }

@@ -4,17 +4,18 @@ use super::ui_text::{UiLanguage, UiText, words};
 
 words! {
     allow_question: "Allow this call?", "允许这次调用吗？";
-    keys_decide: "[a] approve  [d] deny  [e] edit", "[a] 批准  [d] 拒绝  [e] 修改参数";
+    keys_decide: "[a] approve  [d] deny  [s] deny and stop  [e] edit", "[a] 批准  [d] 拒绝  [s] 拒绝并停止  [e] 修改参数";
     key_remember: "[r] remember", "[r] 记住";
     key_all: "[A] approve all", "[A] 全部批准";
     key_later: "[Esc] later", "[Esc] 稍后";
     key_next: "[Tab] next question", "[Tab] 下一个问题";
-    typed_decide: "a approve · A approve all · d [reason] deny · e {JSON} edit · r remember › ", "a 批准 · A 全部批准 · d [理由] 拒绝 · e {JSON} 修改参数 · r 记住 › ";
+    typed_decide: "a approve · A approve all · d [reason] deny · s [reason] deny and stop · e {JSON} edit · r remember › ", "a 批准 · A 全部批准 · d [理由] 拒绝 · s [理由] 拒绝并停止 · e {JSON} 修改参数 · r 记住 › ";
     typed_remember: "r turn|conversation|always [any]: remember the answer, for exactly these arguments or any", "r turn|conversation|always [any]：记住你的回答，仅限这些参数，或任何参数（any）";
     source: "from", "来源";
     time_left: "left", "后过期";
     no_arguments: "no arguments", "没有参数";
     reason_prompt: "Reason (shown to the model; Enter for none): ", "理由（会告知模型；直接回车表示不说明）：";
+    stop_reason_prompt: "Deny and stop. Reason (Enter for none): ", "拒绝并停止本轮。理由（直接回车表示不说明）：";
     edit_title: "Edit the arguments", "修改参数";
     edit_keys: "Enter check and run · Ctrl-J new line · Ctrl-G open $EDITOR · Esc back", "回车检查并执行 · Ctrl-J 换行 · Ctrl-G 用 $EDITOR 编辑 · Esc 返回";
     edit_typed: "give the complete new arguments: e {\"name\": \"value\"}", "请给出完整的新参数：e {\"名称\": \"值\"}";

@@ -1,6 +1,6 @@
-//! Messages of `throughline serve` and `throughline keys`.
+//! Messages of `throughline serve`, `throughline keys` and `throughline users`.
 
-use super::ui_text::{UiLanguage, UiText};
+use super::ui_text::{UiLanguage, UiText, tr};
 use crate::exit::CliFailure;
 use std::fmt;
 use std::path::Path;
@@ -29,30 +29,69 @@ through that server, so there is no need to stop it.
 Examples:
   throughline keys create --name laptop
   throughline keys create --name ci --scopes chat,tools --days 30
+  throughline keys create --name phone --user ann --models default --turns-per-day 50
   throughline keys list
+  throughline keys set 3f9a --turns-per-day none
   throughline keys revoke 3f9a";
+
+/// Long help of `users`.
+pub(crate) const USERS_HELP: &str = "\
+Conversations, files, agents, remembered answers and history belong to one person. Until a second person is added,
+everything is that of the first one, `local`, who looks after the server. If a server has the store open, the change
+goes through that server, so there is no need to stop it. docs/people.md explains keys, limits and sign-in.
+
+Examples:
+  throughline users add ann
+  throughline users add bob --admin --tokens-per-month 5000000
+  throughline keys create --name laptop --user ann
+  throughline users list
+  throughline users set ann --turns-per-day 100
+  throughline users remove ann --delete-data";
 
 /// The data folder cannot be made.
 pub(crate) fn bad_data_folder(folder: &Path, error: &dyn fmt::Display) -> CliFailure {
+    let folder = folder.display();
     CliFailure::usage(
-        format!("the data folder {} cannot be used", folder.display()),
+        tr!("the data folder {folder} cannot be used", "数据目录 {folder} 无法使用"),
         error.to_string(),
-        "choose a writable folder: THROUGHLINE_DATA=/some/folder",
+        tr!(
+            "choose a writable folder: THROUGHLINE_DATA=/some/folder",
+            "请选择可写的文件夹：THROUGHLINE_DATA=/some/folder"
+        ),
     )
 }
 
 /// The store cannot be opened. Its error says what to do by itself.
 pub(crate) fn no_store(error: &dyn fmt::Display) -> CliFailure {
-    CliFailure::usage(format!("the store cannot be opened: {error}"), "", "")
+    CliFailure::usage(tr!("the store cannot be opened: {error}", "无法打开存储：{error}"), "", "")
+}
+
+/// The database cannot be opened. `shown` is its URL without the password.
+#[cfg(feature = "postgres")]
+pub(crate) fn no_database(shown: &str, error: &dyn fmt::Display) -> CliFailure {
+    CliFailure::usage(
+        tr!("the database {shown} cannot be opened: {error}", "无法打开数据库 {shown}：{error}"),
+        "",
+        tr!(
+            "check that PostgreSQL runs there, and the address and password in `[store] url`, --store or THROUGHLINE_STORE",
+            "请检查那里是否运行着 PostgreSQL，以及 `[store] url`、--store 或 THROUGHLINE_STORE 中的地址和密码"
+        ),
+    )
 }
 
 /// Traces cannot be sent as the environment says.
 #[cfg(feature = "otel")]
 pub(crate) fn no_collector(why: &str) -> CliFailure {
     CliFailure::usage(
-        format!("traces cannot be sent with these OTEL_EXPORTER_OTLP_… variables: {why}"),
+        tr!(
+            "traces cannot be sent with these OTEL_EXPORTER_OTLP_… variables: {why}",
+            "按这些 OTEL_EXPORTER_OTLP_… 变量无法发送追踪数据：{why}"
+        ),
         "",
-        "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 (OTLP over HTTP with protobuf), or unset it to send none",
+        tr!(
+            "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 (OTLP over HTTP with protobuf), or unset it to send none",
+            "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318（OTLP，HTTP + protobuf）；取消设置则不发送"
+        ),
     )
 }
 
@@ -60,9 +99,12 @@ pub(crate) fn no_collector(why: &str) -> CliFailure {
 #[cfg(not(feature = "postgres"))]
 pub(crate) fn no_postgres() -> CliFailure {
     CliFailure::usage(
-        "this program cannot store turns in PostgreSQL",
-        "it was built without the feature `postgres`",
-        "set `url` of [store] to a file path, or remove it",
+        tr!("this program cannot store turns in PostgreSQL", "此程序不能把回合保存到 PostgreSQL"),
+        tr!("it was built without the feature `postgres`", "构建时没有启用 `postgres` 功能"),
+        tr!(
+            "set `url` of [store] to a file path, or remove it",
+            "请把 [store] 的 `url` 设为文件路径，或删除它"
+        ),
     )
 }
 
@@ -74,38 +116,89 @@ pub(crate) fn cannot_bind(error: &BindError) -> CliFailure {
 /// The first key cannot be made.
 pub(crate) fn no_first_key(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
-        "the first key cannot be created",
+        tr!("the first key cannot be created", "无法创建首个密钥"),
         error.to_string(),
-        "make sure that the data folder is yours and writable",
+        tr!("make sure that the data folder is yours and writable", "请确认数据目录属于你且可写"),
     )
 }
 
 /// A scope that there is none of.
 pub(crate) fn no_such_scope(name: &str) -> CliFailure {
-    CliFailure::usage(format!("there is no scope `{name}`"), "", "--scopes chat,tools,admin, or some of them")
+    CliFailure::usage(
+        tr!("there is no scope `{name}`", "没有权限 `{name}`"),
+        "",
+        tr!(
+            "--scopes chat,tools,agents,admin, or some of them",
+            "--scopes chat,tools,agents,admin，或其中几个"
+        ),
+    )
 }
 
 /// No key, or several, begin so.
 pub(crate) fn which_key(beginning: &str, matches: usize) -> CliFailure {
     let what = match matches {
-        0 => format!("no valid key begins with `{beginning}`"),
-        matches => format!("{matches} keys begin with `{beginning}`"),
+        0 => tr!("no valid key begins with `{beginning}`", "没有以 `{beginning}` 开头的有效密钥"),
+        matches => tr!("{matches} keys begin with `{beginning}`", "有 {matches} 个密钥以 `{beginning}` 开头"),
     };
     CliFailure::usage(what, "", "throughline keys list")
 }
 
-/// The server that has the store open cannot be asked.
+/// The server that has the store open does not answer.
 pub(crate) fn server_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
-        "the keys cannot be changed now",
-        format!("{store}\n  and that server cannot be asked: {why}"),
-        "use its API, POST /v1/keys with a key that has the scope admin, or stop the server for a moment",
+        tr!("the keys cannot be changed now", "现在无法修改密钥"),
+        tr!("{store}\n  and that server does not answer: {why}", "{store}\n  而且无法联系该服务器：{why}"),
+        tr!(
+            "use its API, POST /v1/keys with a key that has the scope admin, or stop the server for a moment",
+            "请用有 admin 权限的密钥调用它的 API（POST /v1/keys），或暂时停止服务器"
+        ),
     )
 }
 
 /// The server, or the store, says no.
 pub(crate) fn keys_refused(error: &dyn fmt::Display) -> CliFailure {
-    CliFailure::usage("the keys were not changed", error.to_string(), "")
+    CliFailure::usage(tr!("the keys were not changed", "密钥没有修改"), error.to_string(), "")
+}
+
+/// The server, or the store, says no.
+pub(crate) fn administration_refused(error: &dyn fmt::Display) -> CliFailure {
+    CliFailure::usage(tr!("nothing was changed", "没有任何修改"), error.to_string(), "")
+}
+
+/// A person that there is none of.
+pub(crate) fn no_such_person(error: &dyn fmt::Display) -> CliFailure {
+    CliFailure::usage(
+        error.to_string(),
+        "",
+        tr!(
+            "throughline users list; throughline users add NAME",
+            "throughline users list；throughline users add 名称"
+        ),
+    )
+}
+
+/// A limit that is no number.
+pub(crate) fn no_such_limit(text: &str) -> CliFailure {
+    CliFailure::usage(
+        tr!("`{text}` is no limit", "`{text}` 不是有效的上限"),
+        "",
+        tr!("a number, such as 100, or none for no limit", "一个数字，如 100；none 表示不限"),
+    )
+}
+
+/// A person's turn has no end yet, so not everything could be deleted.
+pub(crate) fn turn_unfinished(name: &str) -> CliFailure {
+    CliFailure::usage(
+        tr!(
+            "{name} is removed, but a turn of theirs is not finished, and its conversation is left",
+            "已移除 {name}，但有一个回合尚未结束，它的对话仍保留"
+        ),
+        "",
+        tr!(
+            "start the server, then: throughline users remove {name} --delete-data",
+            "启动服务器，然后运行：throughline users remove {name} --delete-data"
+        ),
+    )
 }
 
 /// Facts that a server prints when it listens.
@@ -126,7 +219,7 @@ pub(crate) struct ServeGreeting<'a> {
     pub(crate) tools: usize,
     /// Where turns are kept.
     pub(crate) store: String,
-    /// Turns that are gone on with.
+    /// Turns that were resumed.
     pub(crate) resumed: usize,
 }
 
@@ -176,7 +269,7 @@ impl UiText {
             line("", "", &tools_text);
         }
         for (at, agent) in agents.iter().enumerate() {
-            let (english, chinese) = if at == 0 { ("agents", "助手") } else { ("", "") };
+            let (english, chinese) = if at == 0 { ("agents", "智能体") } else { ("", "") };
             line(english, chinese, agent);
         }
         line("tools", "工具", &tools.to_string());
@@ -249,15 +342,91 @@ impl UiText {
     }
 
     /// Heads of the list.
-    pub(crate) fn key_columns(self) -> [String; 6] {
+    pub(crate) fn key_columns(self) -> [String; 9] {
         [
             self.pick("id", "编号"),
+            self.pick("user", "用户"),
             self.pick("name", "名称"),
             self.pick("scopes", "权限"),
             self.pick("created", "创建"),
             self.pick("used", "最近使用"),
+            self.pick("turns", "回合"),
+            self.pick("models", "模型"),
             self.pick("state", "状态"),
         ]
+    }
+
+    /// A key that may use all models.
+    pub(crate) fn all_models(self) -> String {
+        self.pick("all", "全部")
+    }
+
+    /// A key was changed.
+    pub(crate) fn key_changed(self, id: &str, name: &str) -> String {
+        self.pick(format!("{id} ({name}) is changed\n"), format!("{id}（{name}）已修改\n"))
+    }
+
+    /// A person was added.
+    pub(crate) fn user_added(self, name: &str) -> String {
+        self.pick(
+            format!("{name} is added. Next: throughline keys create --name laptop --user {name}\n"),
+            format!("已添加 {name}。接下来：throughline keys create --name laptop --user {name}\n"),
+        )
+    }
+
+    /// A person was removed, as the API says it.
+    pub(crate) fn user_removed(self, removed: &serde_json::Value) -> String {
+        let name = removed["name"].as_str().unwrap_or_default();
+        let number = |value: &serde_json::Value| value.as_u64().unwrap_or_default();
+        let keys = number(&removed["keys_revoked"]);
+        let deleted = &removed["deleted"];
+        if deleted.is_null() {
+            return self.pick(
+                format!(
+                    "{name} is removed; keys revoked: {keys}. Conversations and files stay:\n  throughline users add \
+                     {name}                    brings {name} back\n  throughline users remove {name} --delete-data   \
+                     deletes them for good\n"
+                ),
+                format!(
+                    "已移除 {name}；作废密钥 {keys} 个。对话和文件仍保留：\n  throughline users add {name}   恢复\n  \
+                     throughline users remove {name} --delete-data   彻底删除\n"
+                ),
+            );
+        }
+        let [conversations, turns, files] =
+            ["conversations", "turns", "files"].map(|what| number(&deleted[what]));
+        self.pick(
+            format!(
+                "{name} is removed; keys revoked: {keys}; deleted: {conversations} conversations, {turns} turns, \
+                 {files} files\n"
+            ),
+            format!("已移除 {name}；作废密钥 {keys} 个；已删除 {conversations} 个对话、{turns} 个回合、{files} 个文件\n"),
+        )
+    }
+
+    /// Heads of the list of people.
+    pub(crate) fn user_columns(self) -> [String; 6] {
+        [
+            self.pick("name", "名称"),
+            self.pick("role", "角色"),
+            self.pick("added", "添加"),
+            self.pick("turns", "回合"),
+            self.pick("tokens", "Token"),
+            self.pick("state", "状态"),
+        ]
+    }
+
+    /// Role of a person.
+    pub(crate) fn user_role(self, is_admin: bool) -> String {
+        if is_admin { self.pick("admin", "管理员") } else { self.pick("user", "用户") }
+    }
+
+    /// State of a person.
+    pub(crate) fn user_state(self, removed: Option<&str>) -> String {
+        match removed {
+            None => self.pick("active", "有效"),
+            Some(at) => self.pick(format!("removed {at}"), format!("{at} 已移除")),
+        }
     }
 
     /// State of a key.

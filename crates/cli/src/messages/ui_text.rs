@@ -1,27 +1,76 @@
-//! Texts of the chat itself, in the user's language.
+//! Texts of the chat itself, and the language that the command speaks.
 
-/// Languages the chat speaks.
+use std::sync::OnceLock;
+
+/// Languages of the command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UiLanguage {
-    /// English.
     #[default]
     English,
     /// Chinese, simplified.
     Chinese,
 }
 
+/// Language of this process, once it is known.
+static LANGUAGE: OnceLock<UiLanguage> = OnceLock::new();
+
 impl UiLanguage {
-    /// As the environment has it: `LC_ALL`, else `LC_MESSAGES`, else `LANG`.
-    pub(crate) fn of_environment() -> Self {
-        let names = ["LC_ALL", "LC_MESSAGES", "LANG"];
-        let value = names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
-        Self::of_locale(value.as_deref().unwrap_or(""))
+    /// Language of this process: as [`choose`](Self::choose) was told, else as the environment has it.
+    pub(crate) fn current() -> Self {
+        *LANGUAGE.get_or_init(|| Self::of_environment().unwrap_or_default())
+    }
+
+    /// Decides the language of this process by the flag `--lang`, if it is given, else by the environment.
+    ///
+    /// # Errors
+    /// The name of a language that there is not.
+    pub(crate) fn choose(flag: Option<&str>) -> Result<Self, String> {
+        let chosen = match flag {
+            Some(name) => Self::of_name(name).ok_or_else(|| name.to_owned()),
+            None => Self::of_environment(),
+        };
+        let _ = LANGUAGE.set(chosen.clone().unwrap_or_default());
+        chosen
+    }
+
+    /// `THROUGHLINE_LANG`, else `LC_ALL`, `LC_MESSAGES` or `LANG`.
+    fn of_environment() -> Result<Self, String> {
+        let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        if let Some(name) = value(LANGUAGE_VARIABLE) {
+            return Self::of_name(&name).ok_or(name);
+        }
+        let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(value);
+        Ok(Self::of_locale(locale.as_deref().unwrap_or("")))
+    }
+
+    /// `en` or `zh`; a locale such as `zh_CN.UTF-8` as well.
+    fn of_name(name: &str) -> Option<Self> {
+        let language = name.split(['_', '-', '.']).next().unwrap_or_default();
+        match language.to_ascii_lowercase().as_str() {
+            "en" => Some(Self::English),
+            "zh" => Some(Self::Chinese),
+            _ => None,
+        }
     }
 
     fn of_locale(locale: &str) -> Self {
         if locale.to_ascii_lowercase().starts_with("zh") { Self::Chinese } else { Self::English }
     }
 }
+
+/// Chooses the language, before the locale.
+pub(crate) const LANGUAGE_VARIABLE: &str = "THROUGHLINE_LANG";
+
+/// A sentence in the language of the process, written in both, with values in braces as in `format!`.
+macro_rules! tr {
+    ($english:literal, $chinese:literal $(,)?) => {
+        match $crate::messages::UiLanguage::current() {
+            $crate::messages::UiLanguage::English => format!($english),
+            $crate::messages::UiLanguage::Chinese => format!($chinese),
+        }
+    };
+}
+pub(crate) use tr;
 
 /// The chat's own words.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,10 +153,23 @@ words! {
     model_is: "Model:", "模型：";
     model_usage: "usage: /model UPSTREAM/MODEL", "用法：/model 上游/模型";
     mode_usage: "usage: /mode native | text | auto", "用法：/mode native | text | auto";
+    through_server: "through the server at", "通过服务器：";
+    servers_default: "the server's default agent", "服务器的默认智能体";
+    agents_are: "Agents:", "智能体：";
+    system_is: "Instructions:", "附加指令：";
+    system_usage: "no instructions on top of the agent's own; usage: /system TEXT, /system - removes them", "没有附加指令；用法：/system 文本，/system - 取消";
+    system_set: "These instructions hold from the next message on.", "从下一条消息起生效。";
+    system_removed: "From the next message on the agent's own instructions hold alone.", "从下一条消息起只用智能体自己的指令。";
+    begun_anew: "A new conversation begins with your next message.", "下一条消息将开始新对话。";
+    continues_with: "Continuing:", "继续对话：";
+    no_conversations: "There are no conversations yet.", "还没有对话。";
+    resume_usage: "/resume NUMBER continues one of them", "/resume 编号 继续其中一个";
+    nothing_to_copy: "There is no answer to copy yet.", "还没有可复制的回答。";
+    save_usage: "usage: /save FILE (Markdown)", "用法：/save 文件（Markdown）";
     thinking_shown: "Thinking is now shown in full.", "思考过程将完整显示。";
     thinking_folded: "Thinking is now collapsed.", "思考过程将折叠显示。";
     not_now: "Not possible while a reply is running.", "回复进行中，暂时不能更改。";
-    no_tools: "This agent has no tools.", "这个助手没有可用的工具。";
+    no_tools: "This agent has no tools.", "这个智能体没有可用的工具。";
     not_asked: "cannot ask without a terminal; --approve allows such calls", "无法询问：没有终端；--approve 可允许此类调用";
 }
 
@@ -155,12 +217,28 @@ impl UiText {
                     parts.push(format!("{steps} 步"));
                     parts.push(format!("{calls} 次工具调用"));
                 }
-                parts.extend(tokens.map(|tokens| format!("{} 个词元", grouped(tokens))));
+                parts.extend(tokens.map(|tokens| format!("{} 个 Token", grouped(tokens))));
                 parts.push(wall.to_owned());
                 parts.extend(saved.map(|saved| format!("提前启动节省 {saved}")));
             }
         }
         parts.join(" · ")
+    }
+
+    /// An answer was copied.
+    pub(crate) fn copied(self, chars: usize) -> String {
+        match self.0 {
+            UiLanguage::English => format!("{chars} characters copied"),
+            UiLanguage::Chinese => format!("已复制 {chars} 个字符"),
+        }
+    }
+
+    /// A conversation was written to a file.
+    pub(crate) fn saved(self, path: &std::path::Path) -> String {
+        match self.0 {
+            UiLanguage::English => format!("saved to {}", path.display()),
+            UiLanguage::Chinese => format!("已保存到 {}", path.display()),
+        }
     }
 
     /// Prompts that the demo model understands, and what each one shows.
@@ -186,10 +264,17 @@ impl UiText {
     }
 
     /// The commands of the chat, each with what it does.
-    pub(crate) fn commands(self) -> [(&'static str, &'static str); 11] {
+    pub(crate) fn commands(self) -> [(&'static str, &'static str); 18] {
         match self.0 {
             UiLanguage::English => [
                 ("/help", "this list"),
+                ("/new", "begin a new conversation"),
+                ("/resume [NUMBER]", "list the conversations, or continue one"),
+                ("/retry", "send the last message again"),
+                ("/save FILE", "write the conversation to a file, as Markdown"),
+                ("/copy", "copy the last answer to the clipboard"),
+                ("/agent [NAME]", "list the agents, or change to one"),
+                ("/system [TEXT]", "show or set instructions on top of the agent's own"),
                 ("/tools", "list the tools that the model may call, and which ask first"),
                 ("/sources", "list the tool sources and their problems"),
                 ("/model [UPSTREAM/MODEL]", "show or change the model"),
@@ -203,6 +288,13 @@ impl UiText {
             ],
             UiLanguage::Chinese => [
                 ("/help", "本列表"),
+                ("/new", "开始新对话"),
+                ("/resume [编号]", "列出对话，或继续其中一个"),
+                ("/retry", "重新发送上一条消息"),
+                ("/save 文件", "把对话保存为 Markdown 文件"),
+                ("/copy", "复制上一个回答到剪贴板"),
+                ("/agent [名称]", "列出智能体，或切换智能体"),
+                ("/system [文本]", "查看或设置附加指令"),
                 ("/tools", "模型可以调用的工具，以及哪些会先询问"),
                 ("/sources", "工具来源及其问题"),
                 ("/model [上游/模型]", "查看或更换模型"),

@@ -1,4 +1,5 @@
-//! `throughline replay TURN --decode-raw`: what upstreams sent, decoded by this release and compared with the log. R: S5
+//! `throughline replay TURN --decode-raw`: what upstreams sent, decoded by this release and compared with the log.
+// R: S5
 
 use super::source;
 use crate::args::ReplayArgs;
@@ -6,8 +7,8 @@ use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::messages::{self, UiText};
 use crate::output;
 use crate::plain::one_line;
-use throughline::{RecordedBytes, RecordedExtent, RedecodeOutcome, RedecodedReply, StoredTurn, redecode};
-use throughline_store::catalog::RawExtent;
+use throughline::{RecordedBytes, RedecodeOutcome, RedecodedReply, StoredTurn, redecode};
+use throughline_store::RawId;
 
 /// Prints what each answer is understood as now; the exit code says whether that has changed.
 pub(crate) async fn run(args: &ReplayArgs, words: UiText) -> CommandResult {
@@ -34,11 +35,8 @@ async fn redecode_turn(args: &ReplayArgs) -> Result<Vec<RedecodedReply>, CliFail
     let mut raw_replies = Vec::new();
     for answer in store.raw_of_turn(&row.user, &turn).await.map_err(failed)? {
         let bytes = store.raw(&row.user, &answer.id).await.map_err(failed)?.unwrap_or_default();
-        let extent = match answer.extent {
-            RawExtent::Complete => RecordedExtent::Complete,
-            RawExtent::Truncated => RecordedExtent::Truncated,
-        };
-        raw_replies.push(RecordedBytes { step: answer.id.step, attempt: answer.id.attempt, extent, bytes });
+        let (RawId { step, attempt, .. }, extent) = (answer.id, answer.extent);
+        raw_replies.push(RecordedBytes { step, attempt, extent, bytes });
     }
     if raw_replies.is_empty() {
         return Err(messages::replay_no_raw_bytes(&turn));

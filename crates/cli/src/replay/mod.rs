@@ -1,4 +1,5 @@
-//! `throughline replay`: every screen of a past turn again, drawn by the chat's own renderer from the turn's log. R: S5
+//! `throughline replay`: every screen of a past turn again, drawn by the chat's own renderer from the turn's log.
+// R: S5
 
 mod decode_raw;
 mod player;
@@ -18,7 +19,7 @@ use throughline_engine::fold::AssistantMessage;
 
 /// Shows the turn as it is asked for.
 pub(crate) async fn run(args: &ReplayArgs) -> CommandResult {
-    let words = UiText(UiLanguage::of_environment());
+    let words = UiText(UiLanguage::current());
     let speed = args.speed.as_deref().map(ReplaySpeed::parse).transpose()?;
     if args.decode_raw {
         return decode_raw::run(args, words).await;
@@ -29,7 +30,8 @@ pub(crate) async fn run(args: &ReplayArgs) -> CommandResult {
     }
     if args.events {
         for event in &events {
-            output::json_line(event).map_err(|error| messages::output_failed(&error))?;
+            output::json_line(&event.clone().for_viewers())
+                .map_err(|error| messages::output_failed(&error))?;
         }
         return Ok(CliExit::Done);
     }
@@ -83,7 +85,7 @@ fn print_outputs(pieces: Vec<PlainOutput>) -> io::Result<()> {
     for piece in pieces {
         match piece {
             PlainOutput::Text(text) => out.write_all(for_terminal(&text).as_bytes())?,
-            PlainOutput::Note(note) => writeln!(out, "{note}")?,
+            PlainOutput::Note(note) | PlainOutput::Fault(note) => writeln!(out, "{note}")?,
         }
     }
     out.flush()

@@ -68,7 +68,6 @@ impl ReplayPlayer {
         })
     }
 
-    /// The next event.
     pub(crate) fn next(&mut self) -> Option<&Event> {
         let event = self.events.get(self.position)?;
         self.position += 1;

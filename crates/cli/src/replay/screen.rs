@@ -13,7 +13,8 @@ use std::time::Duration;
 use throughline_engine::{Event, EventKind};
 use throughline_wire::UserPart;
 
-/// Time between two frames: about 30 a second. R: T2
+/// Time between two frames: about 30 a second.
+// R: T2
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 /// Events that Page Up and Page Down go.
 const PAGE_EVENTS: usize = 10;

@@ -5,8 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_store::sqlite::SqliteSettings;
-use throughline_store::{Log, MemoryLog};
+use throughline_store::{Log, MemoryLog, SqliteSettings};
 use throughline_tools::{Effect, Tool, tool};
 
 /// Says where events are logged: `memory`, or, as always, in the store.

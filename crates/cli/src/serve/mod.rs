@@ -1,8 +1,10 @@
-//! `throughline serve`: the parts of a server put together, and taken apart again. R: S1, O2, R4
+//! `throughline serve`: the parts of a server put together, and taken apart again.
+// R: S1, O2, R4
 
 #[cfg(feature = "bench")]
 mod bench;
-mod monitoring;
+pub(crate) mod local_client;
+pub(crate) mod monitoring;
 pub(crate) mod read_only_store;
 mod reload;
 pub(crate) mod running_server;
@@ -10,10 +12,12 @@ pub(crate) mod server_note;
 pub(crate) mod store;
 
 use crate::args::ServeArgs;
+use crate::conversation::pending_store;
 use crate::data_dir;
 use crate::exit::{CliExit, CommandResult};
 use crate::interrupt::ControllingTerminal;
 use crate::messages::{self, ServeGreeting, UiLanguage, UiText};
+use crate::output::errln;
 use crate::setup::{self, AppContext};
 use monitoring::Monitoring;
 use server_note::ServerNote;
@@ -22,34 +26,29 @@ use std::time::Duration;
 use store::ServerStorage;
 use throughline::config::{AppSettings, AuthMode, OnOff, STORED_UPSTREAMS_FILE, StoredUpstreamsFile};
 use throughline::{ApprovalMode, KeepRaw};
-use throughline_server::approval_store::CatalogApprovals;
-use throughline_server::gate::FirstKey;
-use throughline_server::hub::MERGE_AFTER;
-use throughline_server::maintenance::StoreMaintenance;
-use throughline_server::media_store::CatalogMediaStore;
-use throughline_server::state::PageAddress;
-use throughline_server::telemetry::Redaction;
-use throughline_server::telemetry::logs::{self, LogFormat};
-use throughline_server::upstream_keys::UpstreamKeys;
-use throughline_server::{AppState, Gate, HttpServer, ServeOutcome, router};
+use throughline_server::{
+    AppState, CatalogApprovals, CatalogMediaStore, FirstKey, Gate, HttpServer, LogFormat, MERGE_AFTER,
+    PageAddress, PdfProgram, Redaction, ServeOutcome, StoreMaintenance, UpstreamKeys, install_logs, router,
+};
 use throughline_tools::process::is_root;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Serves until somebody wants it to stop.
 pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
-    let words = UiText(UiLanguage::of_environment());
+    let words = UiText(UiLanguage::current());
     let terminal = ControllingTerminal::of_this_process();
     let settings = setup::load_settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref())?;
     let mut surroundings = setup::surroundings(&args.choice);
     let redaction = Arc::new(Redaction::new(settings.secret_values(&surroundings)));
     redaction.add(setup::given_key(&args.choice));
-    logs::install(LogFormat::Auto, redaction.clone());
+    install_logs(LogFormat::Auto, redaction.clone());
     let monitoring = Monitoring::new(redaction.clone())?;
     // Before anything is opened or started: that the port is taken is the likeliest thing to go wrong.
     let server_socket =
         HttpServer::bind_with_retry(&settings.server).await.map_err(|error| messages::cannot_bind(&error))?;
     let storage = ServerStorage::open(&settings.store).await?;
     let blobs = storage.blobs(settings.server.limits.upload_bytes_max).await?;
+    pending_store::move_into(&storage, settings.server.limits.media_inline_bytes_max).await;
     let (server, stored) = (settings.server.clone(), settings.store.clone());
     let agents = agent_lines(&settings);
     let approvals = Arc::new(CatalogApprovals::new(storage.catalog()));
@@ -64,6 +63,7 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
     if let Some(groups) = &surroundings.control_groups {
         tracing::info!("{}", words.control_groups(groups));
     }
+    let pdf_program = PdfProgram::this_program(crate::PDF_READER, &surroundings);
     let context = AppContext::open_in(&args.choice, settings, surroundings, |builder| {
         let builder = builder
             .approval(ApprovalMode::Ask)
@@ -95,6 +95,13 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
             });
     let state = monitoring.attach(&state, &storage);
     let state = state.with_upstream_keys(upstream_keys(args, &storage, redaction.clone()));
+    let state = match pdf_program {
+        Ok(program) => state.with_pdf_program(program),
+        Err(error) => {
+            tracing::warn!(%error, "no PDF reader");
+            state
+        }
+    };
     // Clients may connect already, and wait until every turn that was running runs again.
     let resumed = state
         .hub
@@ -112,7 +119,9 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
         FirstKey::Created(key) => redaction.add([key.reveal()]),
         FirstKey::Exists => redaction.add(std::fs::read_to_string(&key_file).ok()),
     }
-    let note = ServerNote::of(server_socket.scheme(), server_socket.address());
+    let certificate = server.tls.as_ref().map(|tls| tls.cert.clone());
+    let note = ServerNote::of(server_socket.scheme(), server_socket.address(), certificate);
+    context.app.toolbox().set_callback_base(&note.url);
     let _note_guard =
         note.write(&storage.folder).map_err(|error| messages::bad_data_folder(&storage.folder, &error))?;
     let stop_signals =
@@ -152,9 +161,10 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
         stored,
     );
     let _reloading = AbortOnDropHandle::new(tokio::spawn(reloading));
+    let _peers = AbortOnDropHandle::new(tokio::spawn(state.hub.clone().serve_peers(router(state.clone()))));
     let (hub, time) = (state.hub.clone(), Duration::from_millis(server.drain_ms));
     let drain = async move {
-        eprintln!("{}", words.draining(hub.turns_running(), time.as_secs()));
+        errln!("{}", words.draining(hub.turns_running(), time.as_secs()));
         hub.drain(time).await;
     };
     let outcome = server_socket.serve(gate.wrap(router(state)), stop_signals, drain).await;

@@ -6,12 +6,11 @@ use crate::exit::CliFailure;
 use crate::messages;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_server::AppState;
-use throughline_server::telemetry::{
-    CallHistory, HistoryWriterTask, Redaction, StoreMetrics, StoreMetricsFn, Telemetry,
+use throughline_server::{
+    AppState, CallHistory, HistoryWriterTask, Redaction, StoreMetrics, StoreMetricsFn, Telemetry,
 };
 #[cfg(feature = "otel")]
-use throughline_server::telemetry::{ContentCapture, OtlpExporter};
+use throughline_server::{ContentCapture, OtlpExporter};
 use tokio_util::task::AbortOnDropHandle;
 
 /// Time limit for writing the call history at shutdown.
@@ -140,10 +139,7 @@ fn collector(redaction: Arc<Redaction>) -> Result<Option<Arc<OtlpExporter>>, Cli
         .find_map(|name| non_empty_variable(name))
         .filter(|protocol| protocol.trim() != SUPPORTED_PROTOCOL)
     {
-        return Err(messages::no_collector(&format!(
-            "`{}` is not spoken here, but `{SUPPORTED_PROTOCOL}`",
-            other.trim()
-        )));
+        return Err(messages::no_collector(&messages::other_protocol(other.trim(), SUPPORTED_PROTOCOL)));
     }
     // `authorization=Bearer%20abc,x-key=def`
     let headers = COLLECTOR_HEADERS.iter().filter_map(|name| non_empty_variable(name));

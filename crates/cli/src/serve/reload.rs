@@ -1,5 +1,6 @@
 //! A new configuration while the server runs: when the file changes, or a key that is stored, or somebody sends SIGHUP. What
-//! is wrong with it is said, and the one before stays. R: O2, O4
+//! is wrong with it is said, and the one before stays.
+// R: O2, O4
 
 use crate::args::ServeArgs;
 use crate::interrupt::ControllingTerminal;
@@ -11,8 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use throughline::Throughline;
 use throughline::config::{AppSettings, ServerSettings, StoreSettings};
-use throughline_server::Gate;
-use throughline_server::telemetry::Redaction;
+use throughline_server::{Gate, Redaction};
 use tokio::sync::mpsc;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -117,6 +117,8 @@ fn needs_restart(before: &ServerSettings, after: &ServerSettings) -> Vec<&'stati
     compare("server.listen", before.listen == after.listen);
     compare("server.auth", before.auth == after.auth);
     compare("server.tls", before.tls == after.tls);
+    compare("server.trusted_proxy", before.trusted_proxy == after.trusted_proxy);
+    compare("server.oidc", before.oidc == after.oidc);
     compare("server.render", before.render == after.render);
     compare("server.drain_ms", before.drain_ms == after.drain_ms);
     compare("server.limits", before.limits == after.limits);

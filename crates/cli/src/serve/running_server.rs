@@ -1,8 +1,10 @@
-//! The server that has this folder's store open, asked with the key of the first start. R: R4
+//! The server that has this folder's store open, asked with the key of the first start.
+// R: R4
 
+use super::local_client::local_client;
 use super::server_note::ServerNote;
 use super::store::data_folder;
-use crate::data_dir;
+use crate::{data_dir, messages};
 use reqwest::RequestBuilder;
 use serde_json::Value;
 
@@ -21,12 +23,20 @@ impl RunningServer {
     pub(crate) fn of_data_folder() -> Result<Self, String> {
         let folder = data_folder().map_err(|failure| failure.to_string())?;
         let note = ServerNote::read(&folder)
-            .ok_or_else(|| format!("there is no {}", folder.join(data_dir::SERVER_FILE).display()))?;
+            .ok_or_else(|| messages::no_file(&folder.join(data_dir::SERVER_FILE)))?;
         let file = folder.join(data_dir::ADMIN_TOKEN_FILE);
         let key = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        // Not through a proxy: it is this machine.
-        let client = reqwest::Client::builder().no_proxy().build().map_err(|error| error.to_string())?;
+        let client = local_client(&note)?.build().map_err(|error| error.to_string())?;
         Ok(Self { client, url: note.url, key: key.trim().to_owned() })
+    }
+
+    /// Address of the server.
+    pub(crate) fn address(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn request(&self, method: reqwest::Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.key)
     }
 
     pub(crate) fn get(&self, path: &str) -> RequestBuilder {
@@ -35,6 +45,10 @@ impl RunningServer {
 
     pub(crate) fn post(&self, path: &str) -> RequestBuilder {
         self.client.post(format!("{}{path}", self.url)).bearer_auth(&self.key)
+    }
+
+    pub(crate) fn patch(&self, path: &str) -> RequestBuilder {
+        self.client.patch(format!("{}{path}", self.url)).bearer_auth(&self.key)
     }
 
     pub(crate) fn delete(&self, path: &str) -> RequestBuilder {

@@ -13,6 +13,9 @@ pub(crate) struct ServerNote {
     pub(crate) url: String,
     /// The process.
     pub(crate) pid: u32,
+    /// Certificate of a server that speaks TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) certificate: Option<PathBuf>,
 }
 
 /// Takes the note away when the server ends.
@@ -27,8 +30,10 @@ impl Drop for NoteGuard {
 
 impl ServerNote {
     /// For a server that listens there.
-    pub(crate) fn of(scheme: &str, address: SocketAddr) -> Self {
-        Self { url: url(scheme, address), pid: std::process::id() }
+    pub(crate) fn of(scheme: &str, address: SocketAddr, certificate: Option<PathBuf>) -> Self {
+        // Commands read the note in other folders.
+        let certificate = certificate.map(|file| std::path::absolute(&file).unwrap_or(file));
+        Self { url: url(scheme, address), pid: std::process::id(), certificate }
     }
 
     pub(crate) fn write(&self, folder: &Path) -> io::Result<NoteGuard> {

@@ -9,12 +9,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use throughline::config::{DurabilityMode, STORE_FILE, StoreBackend, StoreSettings};
-use throughline_server::maintenance::BackupFn;
-use throughline_store::blobs::BlobLimits;
+use throughline_server::BackupFn;
+use throughline_store::BlobLimits;
 #[cfg(feature = "postgres")]
-use throughline_store::postgres::{CommitPolicy, PostgresSettings, PostgresStore};
-use throughline_store::sqlite::{SqliteOpenError, SqliteSettings, SqliteStore, SyncPolicy};
-use throughline_store::{BlobFolder, Catalog, Log, StoreStats};
+use throughline_store::{
+    BlobFolder, Catalog, CommitPolicy, Log, PostgresSettings, PostgresStore, SqliteOpenError, SqliteSettings,
+    SqliteStore, StoreStats, SyncPolicy,
+};
 
 /// Stores of a server.
 pub(crate) struct ServerStorage {
@@ -197,15 +198,39 @@ async fn open_database(url: &str, settings: &StoreSettings) -> Result<PostgresSt
         },
         ..PostgresSettings::default()
     };
-    PostgresStore::open(url, postgres).await.map_err(|error| messages::no_store(&error))
+    PostgresStore::open(url, postgres)
+        .await
+        .map_err(|error| messages::no_database(&without_secrets(url), &error))
+}
+
+/// True if the store has never been made, so that there is nothing in it.
+pub(crate) fn is_absent(settings: &StoreSettings) -> bool {
+    match &settings.backend {
+        StoreBackend::DataFolder => data_dir::folder().is_none_or(|folder| !folder.join(STORE_FILE).exists()),
+        StoreBackend::File(path) => !path.exists(),
+        StoreBackend::Postgres(_) => false,
+    }
+}
+
+/// The database of these settings as it can be shown; `None` = the store is a file.
+pub(crate) fn store_of(settings: &StoreSettings) -> Option<String> {
+    match &settings.backend {
+        StoreBackend::Postgres(url) => Some(without_secrets(url)),
+        StoreBackend::DataFolder | StoreBackend::File(_) => None,
+    }
 }
 
 /// A URL as it can be shown: without a password, and without what stands behind the name of the database.
-#[cfg(feature = "postgres")]
 fn without_secrets(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host_and_path))) => format!("{scheme}://{host_and_path}"),
+        (Some((scheme, _)), Some((user, host_and_path))) => {
+            // A password may contain anything; the name before it may not contain a colon.
+            let user =
+                user.split_once("://").map_or("", |(_, user)| user).split(':').next().unwrap_or_default();
+            let at = if user.is_empty() { "" } else { "@" };
+            format!("{scheme}://{user}{at}{host_and_path}")
+        }
         _ => url.to_owned(),
     }
 }
@@ -232,8 +257,8 @@ mod tests {
     #[test]
     fn a_password_is_not_shown() {
         for (url, shown) in [
-            ("postgres://user:p@ss@host/db?password=x", "postgres://host/db"),
-            ("postgres://user@host:5433/db", "postgres://host:5433/db"),
+            ("postgres://user:p@ss@host/db?password=x", "postgres://user@host/db"),
+            ("postgres://user@host:5433/db", "postgres://user@host:5433/db"),
             ("postgresql://host/db", "postgresql://host/db"),
         ] {
             assert_eq!(without_secrets(url), shown);

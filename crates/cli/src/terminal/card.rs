@@ -217,7 +217,7 @@ fn details(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
         .collect()
 }
 
-/// Line breaks and runs of space as single spaces; hidden characters spelt out.
+/// Line breaks and runs of space as single spaces; hidden characters spelled out.
 fn one_line(text: &str) -> String {
     visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }

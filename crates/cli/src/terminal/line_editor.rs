@@ -26,7 +26,6 @@ pub(crate) enum EditorEvent {
 /// Content of the line when Ctrl-C was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterruptedText {
-    /// There was.
     Discarded,
     /// There was none.
     Empty,

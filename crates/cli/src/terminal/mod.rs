@@ -3,6 +3,7 @@
 //! Everything but [`session`] is a pure function from state to lines, tested on a small virtual screen.
 
 pub(crate) mod card;
+pub(crate) mod fence;
 pub(crate) mod line_editor;
 pub(crate) mod markdown;
 pub(crate) mod painter;

@@ -111,7 +111,7 @@ impl ScreenPainter {
         if nothing_to_do && cursor.is_none() {
             return String::new();
         }
-        // Synchronised output: terminals that know it show the frame at once, the others ignore it.
+        // Synchronized output: terminals that know it show the frame at once, the others ignore it.
         match cursor {
             Some(_) => format!("\x1b[?2026h\x1b[?25l{out}\x1b[?25h\x1b[?2026l"),
             None => format!("\x1b[?2026h\x1b[?25l{out}\x1b[?2026l"),

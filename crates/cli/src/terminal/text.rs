@@ -4,10 +4,10 @@ use throughline_wire::visible;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// Colours of the terminal's own palette, so that a person's theme applies.
+/// Colors of the terminal's own palette, so that a person's theme applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TextColor {
-    /// The terminal's text colour.
+    /// The terminal's text color.
     #[default]
     Plain,
     /// Failures.
@@ -24,7 +24,6 @@ pub(crate) enum TextColor {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TextStyle {
-    /// Colour.
     pub(crate) ink: TextColor,
     /// Heavier.
     pub(crate) bold: bool,
@@ -32,7 +31,6 @@ pub(crate) struct TextStyle {
     pub(crate) dim: bool,
     /// Slanted.
     pub(crate) italic: bool,
-    /// Underlined.
     pub(crate) underline: bool,
     /// Struck through.
     pub(crate) strike: bool,
@@ -53,12 +51,11 @@ impl TextStyle {
     /// Heavier: names.
     pub(crate) const BOLD: TextStyle = TextStyle { bold: true, ..TextStyle::PLAIN };
 
-    /// In a colour.
     pub(crate) const fn ink(ink: TextColor) -> TextStyle {
         TextStyle { ink, ..TextStyle::PLAIN }
     }
 
-    /// In a colour and heavier.
+    /// In a color and heavier.
     pub(crate) const fn bold_ink(ink: TextColor) -> TextStyle {
         TextStyle { ink, bold: true, ..TextStyle::PLAIN }
     }
@@ -67,7 +64,6 @@ impl TextStyle {
 /// A piece of text in one style, without line breaks or control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StyledSpan {
-    /// The text.
     pub(crate) text: String,
     /// Its look.
     pub(crate) style: TextStyle,
@@ -120,7 +116,7 @@ impl StyledLine {
     pub(crate) fn write_ansi(&self, out: &mut String) {
         for span in &self.0 {
             let TextStyle { ink, bold, dim, italic, underline, strike } = span.style;
-            let colour = match ink {
+            let color = match ink {
                 TextColor::Plain => "",
                 TextColor::Red => "31",
                 TextColor::Green => "32",
@@ -131,7 +127,7 @@ impl StyledLine {
             let flags = [(bold, "1"), (dim, "2"), (italic, "3"), (underline, "4"), (strike, "9")];
             let codes: Vec<&str> = flags.iter().filter(|(on, _)| *on).map(|(_, code)| *code).collect();
             let codes =
-                codes.into_iter().chain(Some(colour).filter(|code| !code.is_empty())).collect::<Vec<_>>();
+                codes.into_iter().chain(Some(color).filter(|code| !code.is_empty())).collect::<Vec<_>>();
             if codes.is_empty() {
                 out.push_str(&span.text);
             } else {
@@ -223,6 +219,11 @@ fn can_break(before: &str, after: &str) -> bool {
 /// Columns a text takes on a terminal.
 pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
+}
+
+/// The text with spaces behind it, up to this many columns.
+pub(crate) fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
 /// A line of a text for the terminal: no text from outside may move the cursor, set a title or turn what stands around it.

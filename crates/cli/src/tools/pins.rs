@@ -24,10 +24,10 @@ pub(crate) fn changes(json: bool) -> CommandResult {
             .collect();
         crate::output::json_line(&rows)
     } else if changes.is_empty() {
-        crate::output::text(messages::NO_CHANGES)
+        crate::output::text(&messages::no_changes())
     } else {
         let shown: Vec<String> = changes.iter().map(change_text).collect();
-        crate::output::text(&format!("{}\n{}", shown.join("\n"), messages::CHANGES_LEGEND))
+        crate::output::text(&format!("{}\n{}", shown.join("\n"), messages::changes_legend()))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
     Ok(CliExit::Done)
@@ -42,7 +42,7 @@ pub(crate) fn approve(name: &str) -> CommandResult {
         }
         error => messages::pins(&error),
     })?;
-    let printed = crate::output::text(&format!("{}{}", change_text(&approved), messages::APPROVED));
+    let printed = crate::output::text(&format!("{}{}", change_text(&approved), messages::approved()));
     printed.map_err(|error| messages::output_failed(&error))?;
     Ok(CliExit::Done)
 }
@@ -50,7 +50,11 @@ pub(crate) fn approve(name: &str) -> CommandResult {
 /// Text of a changed definition. Invisible and direction-changing characters of a server's text are escaped.
 fn change_text(changed: &DefinitionChange) -> String {
     let diff: String = changed.diff().lines().map(|line| format!("  {line}\n")).collect();
-    format!("{}\n{}", visible::escape(&changed.name), crate::plain::for_terminal(&visible::escape(&diff)))
+    format!(
+        "{}\n{}",
+        visible::escape_exact(&changed.name),
+        crate::plain::for_terminal(&visible::escape_exact(&diff))
+    )
 }
 
 fn open_pins() -> Result<PinStore, CliFailure> {

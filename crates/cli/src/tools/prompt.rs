@@ -4,6 +4,7 @@
 use crate::args::ModelArgs;
 use crate::exit::{CliExit, CommandResult};
 use crate::messages;
+use crate::output::errln;
 use crate::setup::{self, ToolSources};
 use throughline::ToolSelection;
 use throughline::config::{TextProtocolKind, ToolMode};
@@ -34,9 +35,9 @@ pub(crate) async fn run(choice: &ModelArgs, protocol: Option<&str>, json: bool) 
     printed.map_err(|error| messages::output_failed(&error))?;
     if !json {
         for note in notes(&offer) {
-            eprintln!("{}", crate::plain::for_terminal(&note));
+            errln!("{}", crate::plain::for_terminal(&note));
         }
-        eprintln!("{}", messages::prompt_cost(&offer));
+        errln!("{}", messages::prompt_cost(&offer));
     }
     tools.close().await;
     Ok(CliExit::Done)

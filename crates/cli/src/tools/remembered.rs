@@ -20,17 +20,17 @@ pub(crate) fn run(forget: Option<u64>, json: bool) -> CommandResult {
     let printed = if json {
         crate::output::json_line(&stored)
     } else if stored.is_empty() {
-        crate::output::text(messages::NOTHING_REMEMBERED)
+        crate::output::text(&messages::nothing_is_remembered())
     } else {
         let lines: String = stored.iter().map(stored_text).collect();
-        let footer = if forget.is_some() { messages::FORGOTTEN } else { messages::REMEMBERED_LEGEND };
+        let footer = if forget.is_some() { messages::forgotten() } else { messages::remembered_legend() };
         crate::output::text(&format!("{lines}{footer}"))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
     Ok(CliExit::Done)
 }
 
-/// Names and reasons come from servers and models: what turns text around is spelt out.
+/// Names and reasons come from servers and models: what turns text around is spelled out.
 fn stored_text(stored: &StoredApproval) -> String {
     format!("{}\n", crate::plain::for_terminal(&visible::escape(&messages::remembered(stored))))
 }

@@ -1,6 +1,6 @@
 //! Crowds of viewers on the server as people run it: a thousand that come back at once, a hundred that never read. R: R3, S2
 //!
-//! What is measured here needs the real process: its memory, what the kernel holds for it, and how late the events of others
+//! These measurements need the real process: its memory, what the kernel holds for it, and how late the events of others
 //! are. The short forms run with all tests and judge no figure; `THROUGHLINE_CROWD=long` makes them the proof of
 //! `cargo xtask verify --only viewers`.
 

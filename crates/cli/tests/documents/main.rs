@@ -2,6 +2,8 @@
 //! defaults, flags, and the tests that they name. R: D2, D3
 
 mod named_tests;
+mod promises;
+mod recipes;
 
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
@@ -186,8 +188,12 @@ fn configurations_and_scenarios_are_accepted() {
                 let file = ConfigFile::parse(&path, &block.text).unwrap_or_else(|error| panic!("{error}"));
                 // Headers may name variables.
                 let environment = EnvVars::from(
-                    [("GATEWAY_TOKEN", "secret"), ("DATABASE_URL", "postgres://me@localhost/chat")]
-                        .map(|(name, value)| (name.to_owned(), value.to_owned())),
+                    [
+                        ("GATEWAY_TOKEN", "secret"),
+                        ("AZURE_OPENAI_API_KEY", "secret"),
+                        ("DATABASE_URL", "postgres://me@localhost/chat"),
+                    ]
+                    .map(|(name, value)| (name.to_owned(), value.to_owned())),
                 );
                 resolve(Some(file), &environment, &ConfigFlags::default())
                     .unwrap_or_else(|error| panic!("{error}"));
@@ -233,13 +239,57 @@ fn shown(name: &str, value: &str) -> String {
     grouped + unit
 }
 
+/// Cells of a line of a table as readers see them: of a link its text.
+fn cells(line: &str) -> Vec<String> {
+    let mut seen = String::new();
+    let mut rest = line.trim_matches('|');
+    while let Some((before, after)) = rest.split_once("](") {
+        seen.push_str(before);
+        seen.push(']');
+        rest = after.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    seen.push_str(rest);
+    seen.replace("\\|", "/").replace(['[', ']'], "").split('|').map(|cell| cell.trim().to_owned()).collect()
+}
+
+const CELL_CHARS_MAX: usize = 200;
+const README_LINES_MAX: usize = 120;
+
+// R: D2
+#[test]
+fn no_cell_is_longer_than_200_characters() {
+    let mut long = Vec::new();
+    for (path, document) in documents() {
+        let mut is_code = false;
+        for (number, line) in document.lines().enumerate() {
+            is_code ^= line.starts_with("```");
+            if is_code || !line.starts_with('|') {
+                continue;
+            }
+            for cell in cells(line) {
+                let chars = cell.chars().count();
+                if chars > CELL_CHARS_MAX {
+                    long.push(format!("{path}:{}: {chars} characters: {cell}", number + 1));
+                }
+            }
+        }
+    }
+    assert!(long.is_empty(), "a table holds facts; put sentences below it:\n{}", long.join("\n"));
+}
+
+// R: D2
+#[test]
+fn the_readme_is_read_in_one_sitting() {
+    assert!(read("README.md").lines().count() <= README_LINES_MAX);
+}
+
 // R: R2
 #[test]
 fn every_limit_is_documented_with_its_default() {
     use throughline::UpstreamTimeouts;
     use throughline::config::ServerLimits;
     use throughline::engine::{LoopGuard, RetryPolicy, TurnLimits};
-    use throughline::store::catalog::CatalogLimits;
+    use throughline::store::CatalogLimits;
     use throughline::store::{BlobLimits, MemoryLimits, SqliteSettings};
     use throughline::tools::mcp::McpLimits;
     use throughline::tools::process::ProcessLimits;

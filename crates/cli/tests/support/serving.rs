@@ -15,7 +15,12 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// The command in this folder, which is its data folder, too.
 pub fn command(folder: &Path) -> Command {
     let (given, _) = crate::support::throughline();
-    let mut command = Command::new(given.get_program());
+    command_of(Path::new(given.get_program()), folder)
+}
+
+/// The same of another build of the program.
+pub fn command_of(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars()
         .filter(|(name, _)| ["THROUGHLINE_", "OTEL_"].iter().any(|ours| name.starts_with(ours)))
     {
@@ -63,15 +68,15 @@ impl Serving {
 
     /// With these variables besides.
     pub fn start_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut child = command(folder)
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(arguments)
-            .envs(variables.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut serving = command(folder);
+        serving.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments).envs(variables.iter().copied());
+        Self::spawn(serving)
+    }
+
+    /// This `throughline serve`.
+    pub fn spawn(mut serving: Command) -> Self {
+        let mut child =
+            serving.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (said, log) = mpsc::channel();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         std::thread::spawn(move || stderr.lines().map_while(Result::ok).all(|line| said.send(line).is_ok()));
@@ -88,7 +93,8 @@ impl Serving {
     }
 
     pub fn address(&self) -> &str {
-        let rest = self.greeting.split("http://").nth(1).unwrap();
+        let rest =
+            self.greeting.split("http://").nth(1).or_else(|| self.greeting.split("https://").nth(1)).unwrap();
         rest.split(['\n', '/']).next().unwrap()
     }
 

@@ -1,5 +1,7 @@
 //! A program with a terminal of its own: what it asks there, and lines typed at it.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::{File, OpenOptions};
@@ -59,19 +61,22 @@ pub struct Terminal {
 }
 
 impl Terminal {
+    /// Standard output is the terminal, too.
+    pub fn on_one_screen(command: &mut Command) -> Self {
+        let (master, line) = pseudo_terminal();
+        command.stdin(line.try_clone().unwrap()).stderr(line.try_clone().unwrap()).stdout(line);
+        let child = command.spawn().unwrap();
+        command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::null());
+        Self { child, shown: Shown::of(master.try_clone().unwrap()), master, output: Shown::default() }
+    }
+
     pub fn start(command: &mut Command) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = std::ffi::OsString::from_vec(ptsname(&master, Vec::new()).unwrap().into_bytes());
-        let no_controlling = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
-        let line = OpenOptions::new().read(true).write(true).custom_flags(no_controlling).open(name).unwrap();
+        let (master, line) = pseudo_terminal();
         let mut child =
             command.stdin(line.try_clone().unwrap()).stderr(line).stdout(Stdio::piped()).spawn().unwrap();
         // The command holds its ends of the line; they must go with the child.
         command.stdin(Stdio::null()).stderr(Stdio::null());
         let output = Shown::of(child.stdout.take().unwrap());
-        let master = File::from(master);
         Self { child, shown: Shown::of(master.try_clone().unwrap()), master, output }
     }
 
@@ -90,6 +95,12 @@ impl Terminal {
     /// Types a line.
     pub fn line(&mut self, text: &str) {
         self.master.write_all(format!("{text}\n").as_bytes()).unwrap();
+    }
+
+    /// Ends the program at once, without a chance to finish anything.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Waits for the end: exit code, standard output, and everything that was on the terminal.
@@ -112,6 +123,17 @@ impl Terminal {
         };
         (code, settled(&self.output), settled(&self.shown))
     }
+}
+
+/// The two ends of a line.
+fn pseudo_terminal() -> (File, File) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = std::ffi::OsString::from_vec(ptsname(&master, Vec::new()).unwrap().into_bytes());
+    let no_controlling = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
+    let line = OpenOptions::new().read(true).write(true).custom_flags(no_controlling).open(name).unwrap();
+    (File::from(master), line)
 }
 
 impl Drop for Terminal {

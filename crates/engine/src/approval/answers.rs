@@ -30,6 +30,8 @@ pub(crate) struct ApprovalInput {
     pub arguments_hash: Option<String>,
     pub arguments: Option<serde_json::Value>,
     pub remember: Option<RememberRequest>,
+    /// With a denial: the turn stops.
+    pub stop: bool,
 }
 
 impl ApprovalInput {
@@ -39,7 +41,13 @@ impl ApprovalInput {
     }
 
     fn new(decision: ApprovalDecision, by: &str, reason: Option<String>) -> Self {
-        Self { decision, by: by.into(), reason, arguments_hash: None, arguments: None, remember: None }
+        let (arguments_hash, arguments, remember) = (None, None, None);
+        Self { decision, by: by.into(), reason, arguments_hash, arguments, remember, stop: false }
+    }
+
+    /// A denial after which the turn does not continue.
+    pub(crate) fn stops_turn(&self) -> bool {
+        self.stop && self.decision == ApprovalDecision::Deny
     }
 }
 
@@ -97,7 +105,14 @@ impl TurnMachine<'_> {
             ApprovalTarget::One(id) => open.approval_id == *id,
             ApprovalTarget::All => true,
         };
-        let open_calls = self.record.calls.select(|call| call.open_approval().is_some_and(is_meant));
+        let mut open_calls = self.record.calls.select(|call| call.open_approval().is_some_and(is_meant));
+        if input.stops_turn() {
+            open_calls.retain(|handle| self.answers_what_was_shown(*handle, input));
+            if open_calls.is_empty() {
+                return;
+            }
+            self.stop_by_denial();
+        }
         for handle in open_calls {
             // Arguments for all calls would be the wrong ones for most.
             if input.arguments.is_some() && *question == ApprovalTarget::All {
@@ -108,12 +123,30 @@ impl TurnMachine<'_> {
         }
     }
 
-    fn answer_call(&mut self, handle: CallHandle, input: &ApprovalInput) {
-        let Some(open) = self.record.call(handle).open_approval() else { return };
-        if input.arguments_hash.as_ref().is_some_and(|hash| *hash != open.arguments_hash) {
+    /// A denial with `stop`. The notice of the stop precedes the answer in the log: whatever is the last event before a
+    /// crash, nothing asks the model again because of a denial that was to end the turn.
+    // R: T8, S3
+    pub(crate) fn stop_by_denial(&mut self) {
+        if !self.record.is_stopping() {
+            self.cancel(wording::stopped());
+        }
+    }
+
+    /// True if the answer is about the arguments that would run; otherwise its sender is told so.
+    fn answers_what_was_shown(&mut self, handle: CallHandle, input: &ApprovalInput) -> bool {
+        let Some(open) = self.record.call(handle).open_approval() else { return false };
+        let is_stale = input.arguments_hash.as_ref().is_some_and(|hash| *hash != open.arguments_hash);
+        if is_stale {
             self.reject_answer(handle, "stale_answer", wording::stale_answer());
+        }
+        !is_stale
+    }
+
+    fn answer_call(&mut self, handle: CallHandle, input: &ApprovalInput) {
+        if !self.answers_what_was_shown(handle, input) {
             return;
         }
+        let Some(open) = self.record.call(handle).open_approval() else { return };
         let approval = open.approval_id.clone();
         let edited = input.arguments.as_ref().filter(|_| input.decision == ApprovalDecision::Approve);
         let shown = self.record.call(handle).effective_arguments().map(|shown| &shown.value);
@@ -240,6 +273,7 @@ impl TurnMachine<'_> {
             remembered: remembered.clone().map(Box::new),
             answer: None,
             content: None,
+            stop: input.stops_turn(),
         };
         self.emit(self.call_target(handle), resolved);
         if is_edited {

@@ -13,6 +13,7 @@
 // R: T8, L6
 
 use crate::action::TurnAction;
+use crate::approval::answers::ApprovalInput;
 use crate::event::{EventKind, QuestionKind};
 use crate::id::{ApprovalId, UnixMillis};
 use crate::input::{ApprovalTarget, ElicitationMode, TimerId, ToolAnswer, ToolQuestion};
@@ -21,7 +22,6 @@ use crate::policy::{ApprovalDecision, ApprovalRule};
 use crate::record::{CallHandle, CallRecord};
 use crate::tool::CallRunner;
 use crate::wording;
-use serde_json::Value;
 use throughline_wire::{CallId, visible};
 
 impl TurnMachine<'_> {
@@ -105,40 +105,48 @@ impl TurnMachine<'_> {
     /// A person answers a tool's question. One that is not open changes nothing.
     pub(crate) fn tool_question_answered(&mut self, question: &ApprovalId, answer: ToolAnswer, by: &str) {
         if let Some(handle) = self.call_with_question(question) {
-            self.resolve_question(handle, answer, by, None);
+            self.resolve_question(handle, answer, by, None, false);
         }
     }
 
     /// A person who knows approvals only answers: a denial is one here too; an approval is one where nothing has to be
     /// filled in.
-    pub(crate) fn answer_elicitation_by_approval(
-        &mut self,
-        handle: CallHandle,
-        decision: ApprovalDecision,
-        content: Option<Value>,
-        by: &str,
-    ) {
+    pub(crate) fn answer_elicitation_by_approval(&mut self, handle: CallHandle, input: ApprovalInput) {
         let needs_values = self.record.call(handle).elicitation().is_some_and(|open| open.needs_values);
+        let stops = input.stops_turn();
+        let ApprovalInput { decision, by, arguments: content, .. } = input;
         match decision {
-            ApprovalDecision::Deny => self.resolve_question(handle, ToolAnswer::Decline, by, None),
+            ApprovalDecision::Deny => {
+                if stops {
+                    self.stop_by_denial();
+                }
+                self.resolve_question(handle, ToolAnswer::Decline, &by, None, stops);
+            }
             ApprovalDecision::Approve if needs_values && content.is_none() => {}
             ApprovalDecision::Approve => {
-                self.resolve_question(handle, ToolAnswer::Accept { content }, by, None)
+                self.resolve_question(handle, ToolAnswer::Accept { content }, &by, None, false)
             }
         }
     }
 
     pub(crate) fn tool_question_expired(&mut self, handle: CallHandle) {
         let reason = wording::expired(self.setup.limits.approval_ms_max);
-        self.resolve_question(handle, ToolAnswer::Decline, "timer", Some(reason));
+        self.resolve_question(handle, ToolAnswer::Decline, "timer", Some(reason), false);
     }
 
     /// Nobody will answer any more; nothing happens if nothing is asked.
     pub(crate) fn withdraw_question(&mut self, handle: CallHandle, by: &str) {
-        self.resolve_question(handle, ToolAnswer::Cancel, by, None);
+        self.resolve_question(handle, ToolAnswer::Cancel, by, None, false);
     }
 
-    fn resolve_question(&mut self, handle: CallHandle, answer: ToolAnswer, by: &str, reason: Option<String>) {
+    fn resolve_question(
+        &mut self,
+        handle: CallHandle,
+        answer: ToolAnswer,
+        by: &str,
+        reason: Option<String>,
+        stop: bool,
+    ) {
         let call = self.record.call(handle);
         let Some(approval) = call.elicitation().map(|open| open.approval_id.clone()) else { return };
         let (id, attempt) = (call.id.clone(), call.attempts);
@@ -157,6 +165,7 @@ impl TurnMachine<'_> {
             remembered: None,
             answer: Some(answer.action_name().to_owned()),
             content,
+            stop,
         };
         self.emit(self.call_target(handle), resolved);
         // Unknown after a takeover: the tool that asked is gone.

@@ -11,6 +11,7 @@ use crate::policy::loop_guard;
 use crate::policy::{self, ApprovalDecision, PolicyCase, PolicyDecision};
 use crate::record::{ApprovalAnswer, CallHandle, CallState, CallTarget, TurnPhase};
 use crate::schedule::{self, CommitState, ScheduleStage, ScheduledCall};
+use crate::text_rules::{TextFilter, TextRuleRole, TextRuleTarget, select, shown_outcome};
 use crate::tool::{CallRunner, Effect, OfferedTool, PollingMode, ToolConcurrency};
 use crate::wording;
 use std::collections::BTreeMap;
@@ -338,11 +339,26 @@ impl TurnMachine<'_> {
             _ => ran,
         };
         let is_denied = matches!(outcome, CallOutcome::Denied { .. });
-        let mut result = ToolResult::new(&outcome, ran, in_history);
+        let shown = self.emit_model_text(handle, &outcome);
+        let mut result = ToolResult::new(shown.as_ref().unwrap_or(&outcome), ran, in_history);
         extend(&mut result);
         let last_rule = || self.record.call(handle).rule().map(str::to_owned);
         result.rule = result.rule.or_else(last_rule).filter(|_| is_denied);
         self.emit(self.call_target(handle), EventKind::ToolResult(result));
+    }
+
+    /// The outcome as people are shown it, if text rules make it another one; then the model's goes before it.
+    fn emit_model_text(&mut self, handle: CallHandle, outcome: &CallOutcome) -> Option<CallOutcome> {
+        let call = self.record.call(handle);
+        self.volatile.filtered_outputs.remove(&(call.id.clone(), call.attempts));
+        let shown = shown_outcome(&self.setup.text_rules, outcome)?;
+        let text = outcome.output().map(|output| output.text.clone()).unwrap_or_default();
+        let message = match outcome {
+            CallOutcome::Failed { message, .. } => Some(message.clone()),
+            _ => None,
+        };
+        self.emit(self.call_target(handle), EventKind::ModelText { text, message });
+        Some(shown)
     }
 
     // --- reports of tools and people ---
@@ -352,8 +368,29 @@ impl TurnMachine<'_> {
             && let Some(run) = self.record.call(handle).run()
             && run.progress_events < self.setup.limits.progress_events_max
         {
+            let progress = self.shown_progress(call, attempt, progress);
             self.emit(self.call_target(handle), EventKind::ToolProgress(progress));
         }
+    }
+
+    /// A report as people are shown it: output that a text rule may still change waits for more, or for the result.
+    fn shown_progress(&mut self, call: &CallId, attempt: u32, mut progress: CallProgress) -> CallProgress {
+        let rules = || select(&self.setup.text_rules, TextRuleTarget::Shown, TextRuleRole::Tool);
+        if rules().next().is_none() {
+            return progress;
+        }
+        if let Some(message) = &mut progress.message {
+            let mut filter = TextFilter::new(rules());
+            let decided = filter.push(message);
+            *message = decided + &filter.finish();
+        }
+        if let Some(delta) = progress.output_delta.take() {
+            let start = (call.clone(), attempt);
+            let filter =
+                self.volatile.filtered_outputs.entry(start).or_insert_with(|| TextFilter::new(rules()));
+            progress.output_delta = Some(filter.push(&delta));
+        }
+        progress
     }
 
     pub(crate) fn tool_ended(&mut self, call: &CallId, attempt: u32, outcome: CallOutcome) {

@@ -4,6 +4,8 @@
 //! release folds in every later one: fields and types are added, never changed, and readers ignore those they do not
 //! know ([`EventKind::Unrecognised`]).
 
+mod name;
+mod new;
 mod question;
 mod text_delta;
 pub(crate) mod tool_result;
@@ -15,6 +17,7 @@ use crate::policy::{ApprovalDecision, RememberedDecision};
 use crate::tool::Effect;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 use throughline_wire::{
     ArgumentRepair, BrokenCall, CallId, CallKind, CallSlot, FinishReason, Media, SealEvidence, ToolName,
     UpstreamCallId, Usage, UserPart, WireName,
@@ -30,7 +33,7 @@ pub const FORMAT: u32 = 1;
 ///
 /// let json = br#"{"turn_id":"t","seq":7,"timestamp":5,"step":1,"block":0,"type":"content_delta","text":"Hi"}"#;
 /// let event = Event::from_json("content_delta", json)?;
-/// assert_eq!(event.kind, EventKind::ContentDelta { text: "Hi".into() });
+/// assert!(matches!(&event.kind, EventKind::ContentDelta { text, .. } if text == "Hi"));
 /// assert_eq!(event.to_json()?, json);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
@@ -57,11 +60,26 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+impl Event {
+    /// The event as viewers get it: without a text that people are not shown.
+    #[must_use]
+    pub fn for_viewers(mut self) -> Self {
+        if let EventKind::ModelText { text, message } = &mut self.kind {
+            (*text, *message) = (String::new(), None);
+        }
+        self
+    }
+}
+
 /// Content of an event. The `type` on the wire is the variant's name in snake case.
+///
+/// Kinds and fields are added by later releases, so a match ends with `_`, and a pattern with `..`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum EventKind {
     /// The turn begins. Always `seq` 1.
+    #[non_exhaustive]
     StreamStart {
         /// [`FORMAT`].
         v: u32,
@@ -78,6 +96,7 @@ pub enum EventKind {
         input: Vec<UserPart>,
     },
     /// A model call begins; once more with the next `attempt` if it is tried again before its first token.
+    #[non_exhaustive]
     StepStart {
         /// Name of the upstream.
         upstream: String,
@@ -92,6 +111,7 @@ pub enum EventKind {
         tools_offered: Vec<ToolName>,
     },
     /// The model call is over; its tools may still run. With a finish that does not truncate this is the commit.
+    #[non_exhaustive]
     StepEnd {
         /// Reason for which the model stopped; absent if the step was stopped by us or by a crash.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,22 +132,37 @@ pub enum EventKind {
     /// A text, thinking or audio block is complete.
     BlockEnd,
     /// Visible text, appended to the block.
+    #[non_exhaustive]
     ContentDelta {
         /// The piece.
         text: String,
     },
+    /// The model's own words of a text block, or what a tool said to the model, where a text rule shows people something
+    /// else: of the block, right before its `block_end`, or of a call, right before its `tool_result`. Viewers get the event
+    /// without its text.
+    ModelText {
+        /// The whole text of the block, or the whole output of the call.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        text: String,
+        /// Message of a call that failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
     /// Reasoning, appended to the block. Empty = the model is thinking and does not say what.
+    #[non_exhaustive]
     Thinking {
         /// The piece.
         text: String,
     },
     /// A source that the model cites, in the dialect's own form.
+    #[non_exhaustive]
     Citation {
         /// The source.
         source: Value,
     },
     /// A tool call appears: opens its block.
     // R: T5
+    #[non_exhaustive]
     ToolUse {
         /// The tool's own name (`group.method`), or the name on the wire if no such tool is offered.
         tool_name: ToolName,
@@ -162,9 +197,14 @@ pub enum EventKind {
         supersedes: Option<CallId>,
     },
     /// Argument text, appended.
+    #[non_exhaustive]
     ToolInputDelta {
         /// The piece.
         delta: String,
+        /// One line about the arguments that are complete with this piece, if it says more than before.
+        // R: T5
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input_summary: Option<String>,
     },
     /// The upstream contradicted an earlier `tool_input`: the argument text so far is void.
     ToolInputReset,
@@ -172,6 +212,7 @@ pub enum EventKind {
     ToolInput(ToolInput),
     /// A person is asked.
     // R: A3
+    #[non_exhaustive]
     ApprovalRequest {
         /// The key of the answer.
         approval_id: ApprovalId,
@@ -204,6 +245,7 @@ pub enum EventKind {
         url: Option<String>,
     },
     /// The question is answered.
+    #[non_exhaustive]
     ApprovalResolved {
         /// Id of the question.
         approval_id: ApprovalId,
@@ -233,10 +275,15 @@ pub enum EventKind {
         /// Values that the person filled in, for an elicitation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
+        /// The denial stopped the turn as well.
+        // R: A2, T8
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stop: bool,
     },
     /// A tool is no longer defined as it was offered. With a `tool_id`: an earlier answer about this call no longer holds, and
     /// it asks again.
     // R: A3
+    #[non_exhaustive]
     ToolRedefined {
         /// Name of the tool.
         tool_name: ToolName,
@@ -248,6 +295,7 @@ pub enum EventKind {
     },
     /// The intent: durable before the tool runs.
     // R: S3
+    #[non_exhaustive]
     ToolStart {
         /// Before the step's commit.
         early: bool,
@@ -268,6 +316,7 @@ pub enum EventKind {
     /// Outcome of the call: closes its block. Exactly one for each `tool_use`.
     ToolResult(ToolResult),
     /// Sound, appended to the audio block.
+    #[non_exhaustive]
     AudioDelta {
         /// `pcm16`, `mp3`, ...; absent = as configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,6 +332,7 @@ pub enum EventKind {
     },
     /// A message that the user sent in mid-turn is taken in at a step border: a block of its own, whole.
     // R: T14
+    #[non_exhaustive]
     UserMessage {
         /// The sender's id of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -291,6 +341,7 @@ pub enum EventKind {
         input: Vec<UserPart>,
     },
     /// The turn waits for a known reason.
+    #[non_exhaustive]
     Waiting {
         /// Reason for the wait.
         reason: WaitReason,
@@ -302,6 +353,7 @@ pub enum EventKind {
         why: Option<String>,
     },
     /// A finding of the decoder or the loop guard.
+    #[non_exhaustive]
     Problem {
         /// A stable word: `contradicted_seal`, `repaired`, `loop_note`, ...
         code: String,
@@ -320,16 +372,19 @@ pub enum EventKind {
     /// The turn failed; comes right after the error block of the same content.
     Error(TurnFault),
     /// Another process took the turn over.
+    #[non_exhaustive]
     TurnResumed {
         /// The owner's number; writes of lower ones are refused.
         epoch: u64,
     },
     /// A block is replaced by what follows, but for its first characters.
+    #[non_exhaustive]
     BlockSuperseded {
         /// Number of characters (Unicode scalar values) that stay.
         keep_chars: u64,
     },
     /// The end. Exactly one, last.
+    #[non_exhaustive]
     StreamEnd {
         /// Final status.
         status: TurnStatus,
@@ -359,6 +414,7 @@ where
 /// Content of `block_start`; `kind` on the wire tells which.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum BlockStart {
     /// Visible text.
     Text {
@@ -539,6 +595,30 @@ pub struct TurnFault {
     pub retry_after_ms: Option<u64>,
 }
 
+impl fmt::Display for TurnFault {
+    /// The sentences for people: event, cause, remedy.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sentences = [&self.what, &self.why, &self.remedy].map(|sentence| sentence.trim());
+        let mut sentences = sentences.into_iter().filter(|sentence| !sentence.is_empty()).peekable();
+        if sentences.peek().is_none() {
+            return f.write_str(&self.code);
+        }
+        while let Some(sentence) = sentences.next() {
+            f.write_str(sentence)?;
+            // An upstream's own words often end without a full stop.
+            if !sentence.ends_with(['.', '!', '?', '…', '。', '！', '？']) {
+                f.write_str(".")?;
+            }
+            if sentences.peek().is_some() {
+                f.write_str(" ")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for TurnFault {}
+
 /// Content of `session_stats`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionStats {
@@ -602,6 +682,7 @@ impl CallStatus {
 /// Reason for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum WaitReason {
     /// The upstream has not answered yet.
     FirstByte,

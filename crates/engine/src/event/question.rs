@@ -7,6 +7,7 @@ use throughline_wire::CallId;
 /// Subject of a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum QuestionKind {
     /// May this call run?
     #[default]

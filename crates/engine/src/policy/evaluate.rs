@@ -1,6 +1,7 @@
 //! The order in which rules, remembered decisions and effect decide.
 
 use super::decision::{ApprovalDecision, PolicyCase, PolicyDecision, rule_name};
+use super::preset::PermissionPreset;
 use super::remembered::RememberedDecision;
 use super::rule::{PolicyRule, RuleAction};
 use crate::tool::{Effect, OfferedTool, PermissionRule};
@@ -14,6 +15,9 @@ use throughline_wire::CallArguments;
 pub struct Policy {
     /// The first that fits decides.
     pub rules: Vec<PolicyRule>,
+    /// Rules in one word, after those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<PermissionPreset>,
     /// Mode that asks a person more often than the rules do.
     pub confirm: ConfirmMode,
 }
@@ -63,12 +67,12 @@ pub(crate) fn evaluate<'m>(
     policy: &Policy,
     remembered: impl DoubleEndedIterator<Item = &'m RememberedDecision> + Clone,
 ) -> PolicyDecision {
-    let fitting =
-        (1..).zip(&policy.rules).find(|(_, rule)| rule.matches_call(case.tool, &case.arguments.value));
-    if let Some((number, rule)) = fitting
+    let preset_rules = policy.permissions.map(PermissionPreset::rules).unwrap_or_default();
+    let fitting = fitting_rule(case, policy, &preset_rules);
+    if let Some((rule_name, rule)) = &fitting
         && rule.decide == RuleAction::Deny
     {
-        let rule_name = rule.name(number);
+        let rule_name = rule_name.clone();
         let reason = rule.reason.clone().unwrap_or_else(|| format!("not allowed here ({rule_name})"));
         return PolicyDecision::Deny { rule: rule_name, reason };
     }
@@ -96,10 +100,8 @@ pub(crate) fn evaluate<'m>(
         // What was looked at and decided is no longer offered: the definition is new.
         _ if case.fingerprint != case.tool.fingerprint => ask(rule_name::REDEFINED),
         _ if policy.confirm == ConfirmMode::Everything => ask(rule_name::REQUIRE_CONFIRMATION),
-        Some((number, rule)) if rule.decide == RuleAction::Allow => {
-            PolicyDecision::Allow { rule: rule.name(number) }
-        }
-        Some((number, rule)) => PolicyDecision::Ask { rule: rule.name(number) },
+        Some((rule, PolicyRule { decide: RuleAction::Allow, .. })) => PolicyDecision::Allow { rule },
+        Some((rule, _)) => PolicyDecision::Ask { rule },
         None => by_effect(case.tool.effect),
     };
     match (decision, remembered_with(ApprovalDecision::Approve)) {
@@ -107,6 +109,21 @@ pub(crate) fn evaluate<'m>(
             PolicyDecision::Allow { rule: remembered_decision.rule_name() }
         }
         (decision, _) => decision,
+    }
+}
+
+/// The first rule that fits, with its name: of the agent's own, then of its preset.
+fn fitting_rule<'r>(
+    case: &PolicyCase<'_>,
+    policy: &'r Policy,
+    preset_rules: &'r [PolicyRule],
+) -> Option<(String, &'r PolicyRule)> {
+    let fits = |rule: &&PolicyRule| rule.matches_call(case.tool, &case.arguments.value);
+    let own = (1..).zip(&policy.rules).find(|(_, rule)| fits(rule));
+    match (own, policy.permissions) {
+        (Some((number, rule)), _) => Some((rule.name(number), rule)),
+        (None, Some(preset)) => preset_rules.iter().find(fits).map(|rule| (preset.rule_name(), rule)),
+        (None, None) => None,
     }
 }
 

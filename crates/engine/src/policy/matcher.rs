@@ -82,6 +82,18 @@ impl ArgumentTest {
     }
 }
 
+impl ArgumentTest {
+    /// A folder that holds relative paths only.
+    pub(super) fn relative_folder(&self) -> Option<&str> {
+        match self {
+            ArgumentTest::Under(folder) => {
+                LexicalPath::read(folder).root.is_none().then_some(folder.as_str())
+            }
+            _ => None,
+        }
+    }
+}
+
 fn match_text(value: &Value, fit: impl Fn(&str) -> MatchResult) -> MatchResult {
     match value {
         Value::String(text) => fit(text),

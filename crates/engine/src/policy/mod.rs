@@ -1,6 +1,6 @@
 //! May a call run? Rules, remembered decisions of people, and the effect of the tool, in this order.
 //!
-//! 1. The rules of the agent, the first that fits. One that denies has the last word.
+//! 1. The rules of the agent, then those of its preset, the first that fits. One that denies has the last word.
 //! 2. A remembered denial that fits.
 //! 3. `manual` asks about every call, and so does a tool that asks by itself. Nothing remembered answers for them.
 //! 4. `require_confirmation` asks, whatever a rule allows. Else a rule that allows or asks decides.
@@ -15,6 +15,7 @@ mod decision;
 mod evaluate;
 pub(crate) mod loop_guard;
 mod matcher;
+mod preset;
 mod remembered;
 mod rule;
 mod unmatched;
@@ -25,6 +26,7 @@ pub use evaluate::{ConfirmMode, Policy, explain};
 pub(crate) use evaluate::{evaluate, may_be_remembered};
 pub use loop_guard::LoopGuard;
 pub use matcher::ArgumentTest;
+pub use preset::PermissionPreset;
 pub use remembered::{ApprovalScope, ArgumentConstraints, RememberRequest, RememberedDecision};
 pub use rule::{PatternList, PolicyRule, RuleAction};
 pub use unmatched::{RulePart, UnmatchedRule, unmatched_rules};

@@ -2,14 +2,14 @@
 //! than none.
 // R: A1
 
-use super::matcher::glob;
+use super::matcher::{ArgumentTest, glob};
 use super::rule::{PatternList, PolicyRule, pattern_matches};
 use crate::text::suggest::suggest_names;
 use crate::tool::OfferedTool;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A pattern of a rule that fits no tool, or a rule whose parts fit none together.
+/// A pattern of a rule that fits no tool or no absolute path, or a rule whose parts fit no tool together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnmatchedRule {
     /// Number of the rule, from 1.
@@ -29,6 +29,8 @@ pub enum RulePart {
     Source(String),
     /// Each part fits some tool, but no tool fits all of them.
     Combination,
+    /// A folder from which no absolute path can be reached.
+    RelativeFolder(String),
 }
 
 impl fmt::Display for UnmatchedRule {
@@ -44,6 +46,10 @@ impl fmt::Display for UnmatchedRule {
             RulePart::Combination => {
                 write!(f, "rule {number} fits no tool there is: no tool fits all that it says")?
             }
+            RulePart::RelativeFolder(folder) => write!(
+                f,
+                "rule {number} fits no absolute path: `under = \"{folder}\"` is relative; write the whole path of the folder"
+            )?,
         }
         match self.suggestions.first() {
             Some(suggestions) => write!(f, "; did you mean `{suggestions}`?"),
@@ -52,7 +58,7 @@ impl fmt::Display for UnmatchedRule {
     }
 }
 
-/// Lists the rules, or their parts, that fit none of these tools. Conditions on arguments are not tested.
+/// Lists the rules, or their parts, that fit none of these tools, and relative folders. Other conditions on arguments are not tested.
 ///
 /// ```
 /// use throughline_engine::{RuleAction, Effect, OfferedTool, PolicyRule, unmatched_rules};
@@ -94,6 +100,10 @@ pub fn unmatched_rules(rules: &[PolicyRule], tools: &[OfferedTool]) -> Vec<Unmat
             let part = RulePart::Combination;
             unmatched.push(UnmatchedRule { number, part, suggestions: Vec::new() });
         }
+        unmatched.extend(rule.arguments.values().filter_map(ArgumentTest::relative_folder).map(|folder| {
+            let part = RulePart::RelativeFolder(folder.to_owned());
+            UnmatchedRule { number, part, suggestions: Vec::new() }
+        }));
     }
     unmatched
 }

@@ -90,6 +90,8 @@ pub(crate) struct CallRecord {
     pub tool_questions: u32,
     /// The last answer. Later changes do not take it back: it states itself what it is about.
     pub answer: Option<ApprovalAnswer>,
+    /// Output and message for the model, where people are shown others; until the call is closed.
+    pub model_text: Option<(String, Option<String>)>,
     pub state: CallState,
 }
 
@@ -420,6 +422,10 @@ impl CallRecord {
         }
     }
 
+    pub(super) fn set_model_text(&mut self, text: &str, message: Option<&String>) {
+        self.model_text = Some((text.to_owned(), message.cloned()));
+    }
+
     pub(super) fn report(&mut self, progress: &CallProgress) {
         if let CallState::Running(run) = &mut self.state {
             run.progress_events += 1;
@@ -430,7 +436,15 @@ impl CallRecord {
     }
 
     pub(super) fn close(&mut self, result: &ToolResult, setup: &TurnSetup) {
-        let outcome = result.outcome();
+        let mut outcome = result.outcome();
+        if let Some((text, message)) = self.model_text.take() {
+            if let (CallOutcome::Failed { message: shown, .. }, Some(message)) = (&mut outcome, message) {
+                *shown = message;
+            }
+            if let Some(output) = outcome.output_mut() {
+                output.text = text;
+            }
+        }
         let guard = self.guard_signature(&outcome, setup);
         let input = match mem::take(&mut self.state) {
             CallState::Preparing(text) => SealedInput::cut(text),

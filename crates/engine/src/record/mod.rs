@@ -160,6 +160,8 @@ pub struct QuestionResolution {
     pub by: String,
     /// The arguments as they were changed, or the values that were filled in.
     pub content: Option<Value>,
+    /// It stopped the turn as well.
+    pub stop: bool,
 }
 
 impl TurnRecord {
@@ -289,6 +291,11 @@ impl TurnRecord {
             EventKind::BlockStart(start) => self.block_start(start, event.block),
             EventKind::BlockEnd => self.block_end(),
             EventKind::ContentDelta { text } => self.mark_shown(|step| step.text.push_str(text)),
+            EventKind::ModelText { text, message } => match (&event.tool_id, event.block) {
+                (Some(_), _) => self.change_call(event, |call| call.set_model_text(text, message.as_ref())),
+                (None, Some(block)) => self.mark_shown(|step| step.model_texts.push((block, text.clone()))),
+                (None, None) => {}
+            },
             EventKind::Thinking { text } => self.mark_shown(|step| step.thinking.push_str(text)),
             EventKind::AudioDelta { transcript, .. } => {
                 self.mark_shown(|step| step.text.push_str(transcript))
@@ -313,7 +320,9 @@ impl TurnRecord {
                 }
                 self.open_call(event, setup);
             }
-            EventKind::ToolInputDelta { delta } => self.change_call(event, |call| call.append_input(delta)),
+            EventKind::ToolInputDelta { delta, .. } => {
+                self.change_call(event, |call| call.append_input(delta))
+            }
             EventKind::ToolInputReset => self.change_call(event, CallRecord::reset_input),
             EventKind::ToolInput(input) => self.change_call(event, |call| call.seal(input)),
             EventKind::ApprovalRequest {
@@ -338,10 +347,12 @@ impl TurnRecord {
                 arguments,
                 content,
                 remembered,
+                stop,
                 ..
             } => {
                 let content = arguments.clone().or_else(|| content.clone());
-                let resolution = QuestionResolution { decision: *decision, by: by.clone(), content };
+                let resolution =
+                    QuestionResolution { decision: *decision, by: by.clone(), content, stop: *stop };
                 self.resolutions.insert(approval_id.clone(), resolution);
                 self.remembered_decisions.extend(remembered.as_deref().cloned());
                 let (reason, edited) = (reason.as_deref(), arguments.as_ref());
@@ -530,6 +541,7 @@ impl TurnRecord {
             tool_questions: 0,
             answer: None,
             state: CallState::default(),
+            model_text: None,
         });
         self.blocks += 1;
         self.mark_shown(|_| {});
@@ -538,12 +550,7 @@ impl TurnRecord {
 
 /// A finish that can be trusted: the model has finished.
 pub(crate) fn is_commit(finish: FinishReason) -> bool {
-    match finish {
-        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Pause => true,
-        FinishReason::Length | FinishReason::ContentFilter | FinishReason::Error | FinishReason::Other => {
-            false
-        }
-    }
+    matches!(finish, FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Pause)
 }
 
 /// Totals over steps; a figure that no step reported stays absent.

@@ -12,6 +12,8 @@ pub(crate) struct StepRecord {
     pub thinking: String,
     /// Offsets in these at which the blocks of the step begin, in order.
     pub spans: Vec<BlockSpan>,
+    /// The model's own words of blocks that people are shown otherwise.
+    pub model_texts: Vec<(u32, String)>,
     pub finish: Option<FinishReason>,
     pub end: StepEnd,
     pub provider_state: Option<ProviderState>,
@@ -66,8 +68,24 @@ impl StepRecord {
         }
     }
 
+    /// The text as the model wrote it.
+    pub(crate) fn text_by_model(&self) -> String {
+        if self.model_texts.is_empty() {
+            return self.text.clone();
+        }
+        let spans: Vec<_> = self.spans.iter().filter(|span| span.kind != BlockKind::Thinking).collect();
+        let mut text = String::new();
+        for (nth, span) in spans.iter().enumerate() {
+            let end = spans.get(nth + 1).map_or(self.text.len(), |next| next.offset);
+            let own = self.model_texts.iter().find(|(block, _)| *block == span.block);
+            text.push_str(own.map_or(&self.text[span.offset..end], |(_, own)| own.as_str()));
+        }
+        text
+    }
+
     /// Takes back a block but for its first characters.
     pub(super) fn supersede(&mut self, block: u32, keep_chars: u64) {
+        self.model_texts.retain(|(of, _)| *of != block);
         let Some(at) = self.spans.iter().position(|span| span.block == block) else { return };
         let BlockSpan { kind, offset: start, .. } = self.spans[at];
         let thinks = kind == BlockKind::Thinking;

@@ -9,6 +9,7 @@ use crate::record::{CallRecord, ClosedCall, StepEnd, TurnRecord};
 use crate::setup::{TurnSetup, TurnStart};
 use crate::step::shorten::shorten_outputs;
 use crate::text::canonical;
+use crate::text_rules::apply_to_request;
 use crate::tool::{CallRunner, OfferedTool};
 use throughline_wire::{
     Call, CallArguments, CallOutcome, ClosedStep, Message, ModelRequest, ToolChoice, UserPart,
@@ -22,6 +23,7 @@ pub(crate) fn next_request(
 ) -> Option<ModelRequest> {
     let choice = tool_choice(record, setup);
     let mut messages = full_history(record, setup, start)?;
+    apply_to_request(&setup.text_rules, &mut messages);
     if record.outputs_shortened {
         shorten_outputs(&mut messages, setup.limits.shortened_output_bytes_max);
     }
@@ -105,7 +107,7 @@ pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Ve
         let calls: Vec<(Call, CallOutcome)> = calls.into_iter().filter_map(call_with_outcome).collect();
         let closed = ClosedStep {
             thinking: step.thinking.clone(),
-            text: step.text.clone(),
+            text: step.text_by_model(),
             calls,
             // The state of a step that broke off may speak of calls that are left out here.
             provider_state: step.provider_state.clone().filter(|_| step.end == StepEnd::Committed),

@@ -3,13 +3,15 @@
 use crate::action::TurnAction;
 use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, ToolInput, TurnFault, WaitReason};
 use crate::input::{FailureKind, TimerId, UpstreamFailure};
-use crate::machine::{EventTarget, NOTIFY_AFTER_MS, TurnMachine};
+use crate::machine::{EventTarget, FilteredText, NOTIFY_AFTER_MS, TurnMachine};
 use crate::record::{
     Backoff, CallHandle, CallState, HOSTED, ModelAttempt, OpenBlock, TurnPhase, code, is_commit,
 };
 use crate::step::request;
 use crate::step::retry::{self, RetryDecision};
+use crate::text::early_summary::EarlySummary;
 use crate::text::suggest::suggest_names;
+use crate::text_rules::{TextFilter, TextRuleRole, TextRuleTarget, select};
 use crate::tool::Effect;
 use crate::wording;
 use std::borrow::Cow;
@@ -46,6 +48,7 @@ impl TurnMachine<'_> {
         self.volatile.finish = None;
         self.volatile.usage = None;
         self.volatile.provider_state = None;
+        self.volatile.filtered_text = None;
         self.volatile.choice_reported = false;
         self.volatile.first_byte_received = false;
         self.emit(EventTarget { step: Some(step), ..EventTarget::default() }, start);
@@ -73,21 +76,24 @@ impl TurnMachine<'_> {
                 self.close_block();
                 self.start_block(BlockStart::Image(media));
             }
-            StepEvent::Audio { data, transcript } => {
+            StepEvent::Audio { data, transcript, format, sample_rate } => {
                 let open = self.open_block(BlockStart::Audio);
                 let (data, transcript) = (data.into_owned(), transcript.into_owned());
-                self.emit(open, EventKind::AudioDelta { format: None, sample_rate: None, data, transcript });
+                let format = format.map(Cow::into_owned);
+                self.emit(open, EventKind::AudioDelta { format, sample_rate, data, transcript });
             }
             StepEvent::Citation(source) => {
                 let block = self.record.open_block().map(|open| open.block);
                 self.emit(EventTarget { block, ..self.step_target() }, EventKind::Citation { source });
             }
-            StepEvent::CallOpened { slot, position, upstream_id, name, kind } => {
-                self.call_opened(slot, position, upstream_id, name, kind, None);
+            StepEvent::CallOpened { slot, position, upstream_id, name, kind, arguments } => {
+                let arguments = arguments.as_deref();
+                self.call_opened(OpenedCall { slot, position, upstream_id, name, kind, arguments }, None);
             }
             StepEvent::CallArguments { slot, delta } => self.call_arguments(slot, &delta),
             StepEvent::CallSealed { slot, seal, arguments } => {
                 if let Some(handle) = self.preparing_call(slot) {
+                    self.volatile.early_summaries.remove(&self.record.call(handle).id);
                     self.emit(
                         self.call_target(handle),
                         EventKind::ToolInput(ToolInput::sealed(&arguments, seal)),
@@ -126,9 +132,48 @@ impl TurnMachine<'_> {
     }
 
     fn append_text(&mut self, text: Cow<'static, str>, start: BlockStart) {
-        if !text.is_empty() {
-            let open = self.open_block(start);
+        if text.is_empty() {
+            return;
+        }
+        let open = self.open_block(start);
+        if let Some(shown) = self.shown_text(&text) {
+            if !shown.is_empty() {
+                self.emit(open, EventKind::ContentDelta { text: shown });
+            }
+        } else {
             self.emit(open, EventKind::ContentDelta { text: text.into_owned() });
+        }
+    }
+
+    /// Text of the open block that may be shown now with this piece; `None` if no rule is about it.
+    fn shown_text(&mut self, piece: &str) -> Option<String> {
+        if self.volatile.filtered_text.is_none() {
+            let rules = || select(&self.setup.text_rules, TextRuleTarget::Shown, TextRuleRole::Assistant);
+            rules().next()?;
+            let (written, shown) = (String::new(), String::new());
+            self.volatile.filtered_text =
+                Some(FilteredText { filter: TextFilter::new(rules()), written, shown });
+        }
+        let text = self.volatile.filtered_text.as_mut()?;
+        text.written.push_str(piece);
+        let shown = text.filter.push(piece);
+        text.shown.push_str(&shown);
+        Some(shown)
+    }
+
+    /// The rest of the open text block, and the model's own words where they differ.
+    fn finish_shown_text(&mut self, block: u32) {
+        let Some(FilteredText { mut filter, written, mut shown }) = self.volatile.filtered_text.take() else {
+            return;
+        };
+        let target = EventTarget { block: Some(block), ..self.step_target() };
+        let rest = filter.finish();
+        shown.push_str(&rest);
+        if !rest.is_empty() {
+            self.emit(target.clone(), EventKind::ContentDelta { text: rest });
+        }
+        if shown != written {
+            self.emit(target, EventKind::ModelText { text: written, message: None });
         }
     }
 
@@ -168,26 +213,25 @@ impl TurnMachine<'_> {
 
     pub(crate) fn close_block(&mut self) {
         if let Some(open) = self.record.open_block() {
+            self.finish_shown_text(open.block);
             self.emit(EventTarget { block: Some(open.block), ..self.step_target() }, EventKind::BlockEnd);
         }
     }
 
     // --- calls ---
 
-    fn call_opened(
-        &mut self,
-        slot: CallSlot,
-        position: u32,
-        upstream_id: Option<UpstreamCallId>,
-        name: WireName,
-        call_kind: CallKind,
-        supersedes: Option<CallId>,
-    ) {
+    fn call_opened(&mut self, call: OpenedCall<'_>, supersedes: Option<CallId>) {
+        let OpenedCall { slot, position, upstream_id, name, kind: call_kind, arguments } = call;
         if supersedes.is_none() && self.record.find_call_in_slot(slot).is_some() {
             return;
         }
         self.close_block();
         let tool = self.setup.tools.iter().find(|tool| tool.wire_name == name);
+        // A card says what it is about as soon as anybody knows. R: T5
+        let input_summary = arguments
+            .filter(|_| call_kind == CallKind::Function)
+            .and_then(|text| EarlySummary::default().push("", text))
+            .unwrap_or_default();
         let use_ = EventKind::ToolUse {
             tool_name: tool.map_or_else(|| ToolName::new(name.as_str()), |tool| tool.name.clone()),
             title: tool.map(|tool| visible::escape(&tool.title).into_owned()).unwrap_or_default(),
@@ -195,14 +239,17 @@ impl TurnMachine<'_> {
             effect: tool.map_or(Effect::External, |tool| tool.effect),
             wire_name: name,
             status: CallStatus::Preparing,
-            input_summary: String::new(),
+            input_summary: input_summary.clone(),
             upstream_id,
             slot,
             position,
             call_kind,
             supersedes,
         };
-        self.emit_tool_use(use_);
+        if let Some(handle) = self.emit_tool_use(use_) {
+            let id = self.record.call(handle).id.clone();
+            self.volatile.early_summaries.insert(id, EarlySummary::showing(input_summary));
+        }
     }
 
     /// Emits a `tool_use` with the next id and block.
@@ -222,8 +269,20 @@ impl TurnMachine<'_> {
 
     fn call_arguments(&mut self, slot: CallSlot, delta: &str) {
         if let Some(handle) = self.preparing_call(slot).filter(|_| !delta.is_empty()) {
-            self.emit(self.call_target(handle), EventKind::ToolInputDelta { delta: delta.to_owned() });
+            let input_summary = self.early_summary(handle, delta);
+            let piece = EventKind::ToolInputDelta { delta: delta.to_owned(), input_summary };
+            self.emit(self.call_target(handle), piece);
         }
+    }
+
+    /// One line about the arguments that are complete with this piece, if the card does not have it already.
+    // R: T5
+    fn early_summary(&mut self, handle: CallHandle, delta: &str) -> Option<String> {
+        let call = self.record.call(handle);
+        if call.kind != CallKind::Function {
+            return None;
+        }
+        self.volatile.early_summaries.entry(call.id.clone()).or_default().push(call.arriving_text(), delta)
     }
 
     fn call_broken(&mut self, slot: CallSlot, why: BrokenCall, raw: RawArguments) {
@@ -242,6 +301,7 @@ impl TurnMachine<'_> {
     fn call_reopened(&mut self, slot: CallSlot) {
         let Some(handle) = self.record.find_call_in_slot(slot) else { return };
         let call = self.record.call(handle);
+        self.volatile.early_summaries.remove(&call.id);
         let target = self.call_target(handle);
         match &call.state {
             CallState::Preparing(_) | CallState::Sealed(_) | CallState::AwaitingApproval(_) => {
@@ -261,7 +321,8 @@ impl TurnMachine<'_> {
                 let remedy =
                     Some("The result is not used; the tool runs again with the final arguments.".into());
                 self.report_problem("contradicted_seal", None, String::new(), remedy, target);
-                self.call_opened(slot, position, upstream_id, name, kind, Some(id));
+                let call = OpenedCall { slot, position, upstream_id, name, kind, arguments: None };
+                self.call_opened(call, Some(id));
             }
         }
     }
@@ -348,8 +409,9 @@ impl TurnMachine<'_> {
     fn stream_ended(&mut self, end: StreamEnd) {
         match end {
             StreamEnd::Complete => self.stream_completed(),
-            StreamEnd::Truncated => self.stream_failed(wording::truncated(), None),
             StreamEnd::Error(error) => self.stream_failed(wording::upstream_error(&error), None),
+            // Truncated; an end that is not known is no complete one.
+            _ => self.stream_failed(wording::truncated(), None),
         }
     }
 
@@ -398,6 +460,7 @@ impl TurnMachine<'_> {
     /// Half-received calls will never be whole.
     // R: W5
     pub(crate) fn cut_open_calls(&mut self) {
+        self.volatile.early_summaries.clear();
         for handle in self.record.calls.select(|call| call.is_preparing() && !call.is_hosted()) {
             let text = self.record.call(handle).arriving_text();
             let input = ToolInput::broken(BrokenCall::Cut, RawArguments(text.to_owned()), text);
@@ -502,4 +565,15 @@ fn problem_code(kind: &ProblemKind) -> (String, Option<String>) {
         },
         _ => ("problem".into(), None),
     }
+}
+
+/// A call as the upstream names it first.
+struct OpenedCall<'a> {
+    slot: CallSlot,
+    position: u32,
+    upstream_id: Option<UpstreamCallId>,
+    name: WireName,
+    kind: CallKind,
+    /// Argument text that came with the name.
+    arguments: Option<&'a str>,
 }

@@ -2,5 +2,6 @@
 
 pub(crate) mod canonical;
 pub(crate) mod diff;
+pub(crate) mod early_summary;
 pub(crate) mod suggest;
 pub(crate) mod summary;

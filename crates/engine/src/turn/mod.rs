@@ -88,13 +88,20 @@ impl Turn {
             TurnInput::ClientAnswered { call, attempt, answer } => {
                 machine.client_answered(&call, attempt, answer)
             }
-            TurnInput::Approval { question, decision, by, reason, arguments_hash, arguments, remember } => {
+            TurnInput::Approval {
+                question,
+                decision,
+                by,
+                reason,
+                arguments_hash,
+                arguments,
+                remember,
+                stop,
+            } => {
+                let input = ApprovalInput { decision, by, reason, arguments_hash, arguments, remember, stop };
                 match machine.call_of_elicitation(&question) {
-                    Some(handle) => machine.answer_elicitation_by_approval(handle, decision, arguments, &by),
-                    None => machine.apply_approval(
-                        &question,
-                        &ApprovalInput { decision, by, reason, arguments_hash, arguments, remember },
-                    ),
+                    Some(handle) => machine.answer_elicitation_by_approval(handle, input),
+                    None => machine.apply_approval(&question, &input),
                 }
             }
             TurnInput::ToolRedefined { tool, fingerprint, start } => {

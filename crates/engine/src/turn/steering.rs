@@ -1,7 +1,7 @@
 //! Steering: what the user says while a turn runs.
 //!
 //! A message is taken in at a step border: after all outcomes of the step, before the next model call. So nothing ever
-//! stands between a call and its outcome (T9). What is taken in when:
+//! separates a call from its outcome. What is taken in when:
 //!
 //! | the step that ends | a message for the next step |
 //! |---|---|

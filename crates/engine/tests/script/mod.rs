@@ -16,7 +16,7 @@
 //! edit A {"city":"上海"}     approved with these arguments; `stale A` = approved for arguments that are no more
 //! keep turn any A | refuse turn exact A   approved or denied and remembered; constraints: exact, any, or JSON
 //! redefine weather f2       the tool has another definition; `unmade A f2` = and the start of A was not made
-//! approve all | approve A | deny A reason | cancel | cancel A | http 429 2000 | timer retry | too long
+//! approve all | approve A | deny A reason | deny-and-stop A reason | cancel | cancel A | http 429 2000 | timer retry | too long
 //! invalid A message         the next schema check of A fails; `slow A` = it is answered by `checked A`
 //! ```
 #![allow(dead_code)] // Each test binary uses its part of the language.
@@ -46,7 +46,7 @@ pub struct ScriptedTurn {
     /// Starts without an end, in order.
     pub running: Vec<(CallId, u32)>,
     pub lines: Vec<String>,
-    /// What was stored beside the log.
+    /// The data stored apart from the log.
     pub provider_states: Vec<throughline_engine::StepProviderState>,
     labels: BTreeMap<String, CallId>,
     invalid: BTreeMap<String, String>,
@@ -55,7 +55,7 @@ pub struct ScriptedTurn {
     model: (u32, u32),
     /// Messages sent in mid-turn.
     messages_sent: u32,
-    /// What the turn was set up with.
+    /// The setup of the turn.
     pub setup: TurnSetup,
     /// Starts of tools: label and argument text.
     pub started: Vec<(String, String)>,
@@ -147,12 +147,13 @@ pub fn start() -> TurnStart {
     }
 }
 
-/// What an answer may say beside yes and no.
+/// Additions of an answer to yes and no.
 #[derive(Default)]
 struct AnswerExtras {
     hash: Option<String>,
     arguments: Option<serde_json::Value>,
     remember: Option<RememberRequest>,
+    stop: bool,
 }
 
 impl ScriptedTurn {
@@ -215,6 +216,7 @@ impl ScriptedTurn {
                     upstream_id: Some(UpstreamCallId::new(theirs.unwrap_or(&format!("u{who}")))),
                     name: WireName::new(name),
                     kind: CallKind::Function,
+                    arguments: None,
                 });
                 let id = self.log.iter().rev().find_map(|event| match event.kind {
                     EventKind::ToolUse { .. } => event.tool_id.clone(),
@@ -262,6 +264,16 @@ impl ScriptedTurn {
             "deny" => {
                 let reason = Some(tail.to_owned()).filter(|tail| !tail.is_empty());
                 self.answer(who, ApprovalDecision::Deny, reason, |_| ());
+            }
+            "deny-and-stop" => {
+                let reason = Some(tail.to_owned()).filter(|tail| !tail.is_empty());
+                self.answer(who, ApprovalDecision::Deny, reason, |extras| extras.stop = true);
+            }
+            "stale-stop" => self.answer(who, ApprovalDecision::Deny, None, |extras| {
+                (extras.hash, extras.stop) = (Some("other".into()), true);
+            }),
+            "approve-and-stop" => {
+                self.answer(who, ApprovalDecision::Approve, None, |extras| extras.stop = true)
             }
             "edit" => self.answer(who, ApprovalDecision::Approve, None, |extras| {
                 extras.arguments = Some(serde_json::from_str(tail).expect("arguments"));
@@ -436,7 +448,7 @@ impl ScriptedTurn {
     ) {
         let mut extras = AnswerExtras::default();
         more(&mut extras);
-        let AnswerExtras { hash: arguments_hash, arguments, remember } = extras;
+        let AnswerExtras { hash: arguments_hash, arguments, remember, stop } = extras;
         let question = match who {
             "all" => ApprovalTarget::All,
             label => ApprovalTarget::One(self.asked(label)),
@@ -450,6 +462,7 @@ impl ScriptedTurn {
             arguments_hash,
             arguments,
             remember,
+            stop,
         });
     }
 
@@ -580,8 +593,8 @@ impl ScriptedTurn {
             EventKind::BlockStart(BlockStart::Error(fault)) => format!("error block {}", fault.code),
             EventKind::BlockStart(BlockStart::Text { code: Some(code) }) => format!("block {code}"),
             EventKind::BlockStart(_) => return None,
-            EventKind::ContentDelta { text } => format!("text {text}"),
-            EventKind::Thinking { text } => format!("thinking {text}"),
+            EventKind::ContentDelta { text, .. } => format!("text {text}"),
+            EventKind::Thinking { text, .. } => format!("thinking {text}"),
             EventKind::ToolUse { tool_name, supersedes, .. } => match supersedes {
                 Some(old) => format!("use {id} {tool_name} instead of {}", self.label(Some(old))),
                 None => format!("use {id} {tool_name}"),
@@ -604,12 +617,12 @@ impl ScriptedTurn {
                 };
                 format!("question {id} {question} ({wants})")
             }
-            EventKind::ApprovalResolved { answer: Some(answer), by, .. } => {
-                format!("answered {id} {answer} by {by}")
+            EventKind::ApprovalResolved { answer: Some(answer), by, stop, .. } => {
+                format!("answered {id} {answer} by {by}{}", if *stop { " and stop" } else { "" })
             }
             EventKind::ApprovalRequest { rule, .. } => format!("ask {id} {rule}"),
-            EventKind::ApprovalResolved { decision, by, .. } => {
-                format!("answer {id} {} by {by}", word(decision))
+            EventKind::ApprovalResolved { decision, by, stop, .. } => {
+                format!("answer {id} {} by {by}{}", word(decision), if *stop { " and stop" } else { "" })
             }
             EventKind::ToolStart { early, attempt, .. } => {
                 format!("start {id}{}{}", if *early { " early" } else { "" }, again(*attempt))
@@ -630,8 +643,8 @@ impl ScriptedTurn {
             }
             EventKind::Problem { code, .. } => format!("problem {code}"),
             EventKind::Error(fault) => format!("error {}", fault.code),
-            EventKind::TurnResumed { epoch } => format!("resumed {epoch}"),
-            EventKind::StreamEnd { status } => format!("end {}", word(status)),
+            EventKind::TurnResumed { epoch, .. } => format!("resumed {epoch}"),
+            EventKind::StreamEnd { status, .. } => format!("end {}", word(status)),
             other => format!("{other:?}"),
         })
     }

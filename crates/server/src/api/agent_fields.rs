@@ -1,23 +1,24 @@
 //! The fields of an agent for whoever shows them as a form: what each is called, what it does, what may be said, and what
-//! holds where nothing is. In the languages of the page, side by side, so that none lacks a word. // R: U4, O4
+//! holds where nothing is. In the languages of the page, side by side, so that none lacks a word.
 //!
 //! A field of the configuration that has no row here fails a test: `every_field_of_an_agent_is_described`.
+// R: U4, O4
 
 use self::FieldKind::{Choice, Json, Lines, Long, Model, Number, Switch};
 use crate::error::ApiError;
 use crate::extract::Query;
-use crate::language::UserLanguage;
 use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use throughline::UserLanguage;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/agent-fields`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(list_fields))
 }
 
@@ -25,21 +26,21 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct FieldsQuery {
+pub(super) struct FieldsQuery {
     /// A tag such as `en` or `zh-CN`; English if it is absent or unsupported.
     language: Option<String>,
 }
 
 /// The fields of an agent.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct AgentFields {
-    /// Groups in the order of a form. `policy` and `tool_call.tool_toggles` are not single values and have no field.
+pub(super) struct AgentFields {
+    /// Groups in the order of a form. `permissions`, `policy`, `text_rules` and `tool_call.tool_toggles` are not single values and have no field.
     pub parts: Vec<FieldGroupInfo>,
 }
 
 /// A group of fields.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct FieldGroupInfo {
+pub(super) struct FieldGroupInfo {
     /// Stable code.
     #[schema(example = "limits")]
     pub name: &'static str,
@@ -55,7 +56,7 @@ pub struct FieldGroupInfo {
 
 /// A field of `AgentSettings`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct AgentField {
+pub(super) struct AgentField {
     /// Path in the settings.
     #[schema(example = "tool_call.timeout_ms")]
     pub path: &'static str,
@@ -234,6 +235,15 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 LocalizedText(
                     "Of one step, thinking included. Empty: the model's own limit.",
                     "每一步的上限，包括思考。留空：由模型决定。",
+                ),
+            ),
+            field_row(
+                "hosted",
+                Lines,
+                LocalizedText("Tools of the provider", "服务商自带的工具"),
+                LocalizedText(
+                    "web_search, code_execution: the provider runs them itself. For OpenAI Responses, Anthropic and Gemini. Empty: none.",
+                    "web_search、code_execution：由服务商自己运行。适用于 OpenAI Responses、Anthropic 和 Gemini。留空：无。",
                 ),
             ),
             field_row(

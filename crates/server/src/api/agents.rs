@@ -1,15 +1,16 @@
-//! Agents of the configuration, which are read-only here, and agents of users. // R: O4, R4
+//! Agents of the configuration, which are read-only here, and agents of users.
 //!
 //! An agent made here has a prompt, models among the upstreams that there are, and rules for the tools that there are. What
 //! runs code or decides where keys are sent (upstreams, MCP servers, commands, HTTP tools, folders) is in the configuration
 //! alone, and has no field here.
+// R: O4, R4
 
-use super::conversations::now_ms;
 use super::page::ListPage;
-use super::view::{PromptPreview, ToolInfo, mode_and_protocol};
+use super::view::{mode_and_protocol, tool_infos};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
 use crate::principal::{KeyScope, Principal};
+use crate::stamps::now_ms;
 use crate::state::AppState;
 use crate::user_agents::{SETTINGS_FIELD, load_user_agents};
 use axum::extract::State;
@@ -21,15 +22,13 @@ use std::collections::BTreeMap;
 use throughline::Agent;
 use throughline::config::FieldError;
 use throughline::views::{PromptDescription, ToolDescription};
-use throughline_store::catalog::{
-    DocumentKind, DocumentPrecondition, NewDocument, PutOutcome, StoredDocument,
-};
+use throughline_store::{DocumentKind, DocumentPrecondition, NewDocument, PutOutcome, StoredDocument};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/agents`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(get, replace, delete))
@@ -41,7 +40,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 
 /// An agent in short.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct AgentInfo {
+pub(crate) struct AgentInfo {
     /// Name.
     #[schema(example = "researcher")]
     pub name: String,
@@ -76,7 +75,7 @@ pub struct AgentInfo {
 
 /// An agent in detail.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct AgentDetail {
+pub(crate) struct AgentDetail {
     /// In short.
     #[serde(flatten)]
     pub info: AgentInfo,
@@ -89,7 +88,7 @@ pub struct AgentDetail {
 /// docs/configuration.md for each field.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "a description only: settings are read by the configuration's own code")]
-pub struct AgentSettings {
+pub(crate) struct AgentSettings {
     /// Model as `upstream/model`; the upstream must exist.
     #[schema(example = "deepseek/deepseek-chat")]
     model: String,
@@ -105,6 +104,9 @@ pub struct AgentSettings {
     temperature: Option<f64>,
     /// Maximum number of tokens in one step.
     max_output_tokens: Option<u32>,
+    /// Tools that the provider runs itself: `web_search`, `code_execution`.
+    #[schema(required = false)]
+    hosted: Vec<String>,
     /// Further fields of the request body.
     #[schema(required = false, value_type = Object)]
     extra: Value,
@@ -114,6 +116,11 @@ pub struct AgentSettings {
     /// Rules that allow, ask about or deny tool calls; the first match decides.
     #[schema(required = false)]
     policy: Vec<Value>,
+    /// Permissions in one word, as rules after `policy`: `read_only`, `workspace` or `everything`.
+    permissions: Option<String>,
+    /// Rules that replace or hide parts of texts, in what people are shown or in what the model is told; in their order.
+    #[schema(required = false)]
+    text_rules: Vec<TextRuleBody>,
     /// Loop guard.
     #[schema(required = false, value_type = Object)]
     guard: Value,
@@ -128,10 +135,35 @@ pub struct AgentSettings {
     limits: Value,
 }
 
+/// A rule that replaces or hides parts of texts. See docs/text-rules.md.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "a description only")]
+pub(crate) struct TextRuleBody {
+    /// Name for people.
+    name: Option<String>,
+    /// Regular expression in linear time; it matches at least one character.
+    #[schema(example = "(?m)^DEBUG.*$")]
+    pattern: String,
+    /// Replacement of each match, with `$1` for groups; or set `hide`.
+    replace: Option<String>,
+    /// Leaves each match out.
+    #[schema(required = false)]
+    hide: bool,
+    /// `shown` (what people see) or `model` (what the model is told).
+    #[schema(example = "shown")]
+    r#in: String,
+    /// `assistant`, `user` (only for `model`) and `tool`. Default: `assistant`.
+    #[schema(required = false)]
+    target_roles: Vec<String>,
+    /// Default true.
+    #[schema(required = false)]
+    enabled: bool,
+}
+
 /// Use of tools.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "a description only")]
-pub struct ToolCallSettings {
+pub(crate) struct ToolCallSettings {
     /// True if the agent has tools. Default false.
     #[schema(required = false)]
     enabled: bool,
@@ -169,7 +201,7 @@ pub struct ToolCallSettings {
 /// A new agent.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CreateAgent {
+pub(crate) struct CreateAgent {
     /// 1 to 64 letters, digits, `-`, `_` or `.`.
     #[schema(example = "researcher")]
     pub name: String,
@@ -181,7 +213,7 @@ pub struct CreateAgent {
 /// New settings of an agent.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ReplaceAgent {
+pub(crate) struct ReplaceAgent {
     /// New settings, replacing all of the old ones.
     #[schema(value_type = AgentSettings)]
     pub settings: Value,
@@ -193,7 +225,7 @@ pub struct ReplaceAgent {
 /// A copy that can be changed.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DuplicateAgent {
+pub(crate) struct DuplicateAgent {
     /// Name.
     #[schema(example = "my-default")]
     pub name: String,
@@ -202,7 +234,7 @@ pub struct DuplicateAgent {
 /// Tool toggles. `null` removes a toggle.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct UpdateToggles {
+pub(crate) struct UpdateToggles {
     /// Toggles by tool (`files.read`) or group (`files`).
     pub tools: BTreeMap<String, Option<bool>>,
     /// Toggles by source (`mcp:files`), applied to every tool that it has now.
@@ -213,7 +245,7 @@ pub struct UpdateToggles {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct PromptQuery {
+pub(crate) struct PromptQuery {
     /// `auto`, `native` or `text`; absent for the agent's own.
     mode: Option<String>,
     /// `vcp` or `xml`; absent for the agent's own. Implies `text`.
@@ -359,7 +391,7 @@ pub(super) async fn find_agent(
 #[utoipa::path(post, path = "/v1/agents", tag = "agents", request_body = CreateAgent, responses(
     (status = 201, description = "Created", body = AgentDetail),
     (status = 400, description = "Invalid settings; `param` names the field", body = ErrorResponse),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `agents`", body = ErrorResponse),
     (status = 409, description = "The name is taken", body = ErrorResponse),
 ))]
 async fn create(
@@ -367,7 +399,7 @@ async fn create(
     principal: Principal,
     Json(body): Json<CreateAgent>,
 ) -> Result<Response, ApiError> {
-    principal.require(KeyScope::Admin)?;
+    principal.require(KeyScope::Agents)?;
     let detail =
         save_agent(&state, &principal, &body.name, body.settings, DocumentPrecondition::Absent).await?;
     Ok(created_response(detail))
@@ -394,7 +426,7 @@ fn percent_encoded(name: &str) -> String {
     params(("agent" = String, Path, description = "Name")), request_body = ReplaceAgent, responses(
     (status = 200, description = "The new state", body = AgentDetail),
     (status = 400, description = "Invalid settings; `param` names the field", body = ErrorResponse),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `agents`", body = ErrorResponse),
     (status = 404, description = "Not found", body = ErrorResponse),
     (status = 409, description = "The agent is part of the configuration, or was changed meanwhile", body = ErrorResponse),
 ))]
@@ -404,7 +436,7 @@ async fn replace(
     Path(name): Path<String>,
     Json(body): Json<ReplaceAgent>,
 ) -> Result<axum::Json<AgentDetail>, ApiError> {
-    principal.require(KeyScope::Admin)?;
+    principal.require(KeyScope::Agents)?;
     let existing = find_stored(&state, &principal, &name).await?;
     let expect = DocumentPrecondition::Version(body.version.unwrap_or(existing.version));
     save_agent(&state, &principal, &name, body.settings, expect).await.map(axum::Json)
@@ -500,7 +532,7 @@ pub(super) async fn set_model(
 #[utoipa::path(delete, path = "/v1/agents/{agent}", tag = "agents",
     params(("agent" = String, Path, description = "Name")), responses(
     (status = 204, description = "Deleted"),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `agents`", body = ErrorResponse),
     (status = 404, description = "Not found", body = ErrorResponse),
     (status = 409, description = "The agent is part of the configuration", body = ErrorResponse),
 ))]
@@ -509,7 +541,7 @@ async fn delete(
     principal: Principal,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    principal.require(KeyScope::Admin)?;
+    principal.require(KeyScope::Agents)?;
     find_stored(&state, &principal, &name).await?;
     state.catalog.remove_document(&principal.user, DocumentKind::Agent, &name).await?;
     state.app.remove_agent(&Some(principal.user), &name);
@@ -521,7 +553,7 @@ async fn delete(
     params(("agent" = String, Path, description = "Name of the original")), request_body = DuplicateAgent, responses(
     (status = 201, description = "Created", body = AgentDetail),
     (status = 400, description = "Invalid request", body = ErrorResponse),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `agents`", body = ErrorResponse),
     (status = 404, description = "Not found", body = ErrorResponse),
     (status = 409, description = "The name is taken", body = ErrorResponse),
 ))]
@@ -531,7 +563,7 @@ async fn duplicate(
     Path(name): Path<String>,
     Json(body): Json<DuplicateAgent>,
 ) -> Result<Response, ApiError> {
-    principal.require(KeyScope::Admin)?;
+    principal.require(KeyScope::Agents)?;
     let settings = find_agent(&state, &principal, &name).await?.settings;
     save_agent(&state, &principal, &body.name, settings, DocumentPrecondition::Absent)
         .await
@@ -543,7 +575,7 @@ async fn duplicate(
     params(("agent" = String, Path, description = "Name")), request_body = UpdateToggles, responses(
     (status = 200, description = "The new state", body = AgentDetail),
     (status = 400, description = "Unknown tool, group or source", body = ErrorResponse),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `agents`", body = ErrorResponse),
     (status = 404, description = "Not found", body = ErrorResponse),
     (status = 409, description = "The agent is part of the configuration, or was changed meanwhile", body = ErrorResponse),
 ))]
@@ -553,7 +585,7 @@ async fn update_toggles(
     Path(name): Path<String>,
     Json(body): Json<UpdateToggles>,
 ) -> Result<axum::Json<AgentDetail>, ApiError> {
-    principal.require(KeyScope::Admin)?;
+    principal.require(KeyScope::Agents)?;
     let document = find_stored(&state, &principal, &name).await?;
     let registry = state.app.tools_for(&Some(principal.user.clone()));
     let mut changes: BTreeMap<String, Option<bool>> = BTreeMap::new();
@@ -610,7 +642,7 @@ fn member_mut<'a>(of: &'a mut Value, name: &str) -> Option<&'a mut Value> {
 /// Get the prompt of an agent, with its cost in tokens.
 #[utoipa::path(get, path = "/v1/agents/{agent}/prompt", tag = "agents",
     params(("agent" = String, Path, description = "Name"), PromptQuery), responses(
-    (status = 200, description = "Prompt, tools and tokens", body = PromptPreview),
+    (status = 200, description = "Prompt, tools and tokens", body = PromptDescription),
     (status = 400, description = "Unknown mode or protocol", body = ErrorResponse),
     (status = 404, description = "Not found", body = ErrorResponse),
 ))]
@@ -619,12 +651,12 @@ async fn get_prompt(
     principal: Principal,
     Path(name): Path<String>,
     Query(query): Query<PromptQuery>,
-) -> Result<axum::Json<PromptPreview>, ApiError> {
+) -> Result<axum::Json<PromptDescription>, ApiError> {
     principal.require(KeyScope::Chat)?;
     require_agent(&state, &principal, &name).await?;
     let (mode, protocol) = mode_and_protocol(query.mode.as_deref(), query.protocol.as_deref())?;
     let offer = state.app.select_tools_for_user(&Some(principal.user), Some(&name), mode, protocol)?;
-    Ok(axum::Json(PromptDescription::from(&offer).into()))
+    Ok(axum::Json(PromptDescription::from(&offer)))
 }
 
 /// The agent is there for this user; 404 else.
@@ -641,7 +673,7 @@ pub(super) async fn require_agent(
 /// List all tools for an agent: those that it is offered, and the reason for each of the others.
 #[utoipa::path(get, path = "/v1/agents/{agent}/tools", tag = "agents",
     params(("agent" = String, Path, description = "Name"), PromptQuery), responses(
-    (status = 200, description = "Every tool by name", body = ListPage<ToolInfo>),
+    (status = 200, description = "Every tool by name", body = ListPage<ToolDescription>),
     (status = 400, description = "Unknown mode or protocol", body = ErrorResponse),
     (status = 404, description = "Not found", body = ErrorResponse),
 ))]
@@ -650,14 +682,10 @@ async fn list_tools(
     principal: Principal,
     Path(name): Path<String>,
     Query(query): Query<PromptQuery>,
-) -> Result<axum::Json<ListPage<ToolInfo>>, ApiError> {
+) -> Result<axum::Json<ListPage<ToolDescription>>, ApiError> {
     principal.require(KeyScope::Chat)?;
     require_agent(&state, &principal, &name).await?;
     let (mode, protocol) = mode_and_protocol(query.mode.as_deref(), query.protocol.as_deref())?;
     let offer = state.app.select_tools_for_user(&Some(principal.user), Some(&name), mode, protocol)?;
-    let tools = offer
-        .discovered
-        .iter()
-        .map(|offered| ToolDescription::new(&offered.tool, &offered.availability).into());
-    Ok(axum::Json(ListPage::complete(tools.collect())))
+    Ok(axum::Json(ListPage::complete(tool_infos(&offer))))
 }

@@ -1,4 +1,5 @@
-//! Answers to the questions of a turn: whether a call may run, and what a running tool asks. // R: A2, A3, A4, L6
+//! Answers to the questions of a turn: whether a call may run, and what a running tool asks.
+// R: A2, A3, A4, L6
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
@@ -25,14 +26,14 @@ use utoipa_axum::routes;
 const RECORDS_PER_READ: usize = 1_024;
 
 /// `/v1/turns/{turn_id}/approvals/…`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(resolve))
 }
 
 /// Answer to a question.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ResolveApproval {
+pub(crate) struct ResolveApproval {
     /// `approve` or `deny`. For a running tool's own question, `approve` submits the values in `arguments` and `deny` declines.
     #[schema(value_type = String)]
     pub decision: ApprovalDecision,
@@ -49,6 +50,10 @@ pub struct ResolveApproval {
     /// Scope and arguments for which the answer is remembered. Absent for this call only.
     #[serde(default)]
     pub remember: Option<RememberFor>,
+    /// With `deny`: the turn stops as well. Its other calls are cancelled, the model is not asked again, and the turn ends as
+    /// `cancelled`. 400 with `approve`.
+    #[serde(default)]
+    pub stop: bool,
 }
 
 /// Scope and arguments of a remembered answer. It applies only to the tool's current definition.
@@ -57,7 +62,7 @@ pub struct ResolveApproval {
     untagged,
     expecting = "`remember` is `call`, `turn`, `conversation` or `always`, or {scope, arguments} with `these`, `any` or tests"
 )]
-pub enum RememberFor {
+pub(crate) enum RememberFor {
     /// For exactly these arguments.
     Scope(RememberScope),
     /// For any arguments.
@@ -67,7 +72,7 @@ pub enum RememberFor {
 /// Scope of a remembered answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum RememberScope {
+pub(crate) enum RememberScope {
     /// For this call only.
     Call,
     /// For later calls of the turn.
@@ -81,7 +86,7 @@ pub enum RememberScope {
 /// Scope and arguments of a remembered answer.
 #[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RememberChoice {
+pub(crate) struct RememberChoice {
     /// Scope.
     pub scope: RememberScope,
     /// Arguments. Absent for `these`.
@@ -96,7 +101,7 @@ pub struct RememberChoice {
 /// Arguments for which an answer is remembered.
 #[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
 #[serde(untagged)]
-pub enum RememberArguments {
+pub(crate) enum RememberArguments {
     /// By keyword.
     Named(ArgumentsKeyword),
     /// Conditions by name or JSON pointer; other arguments may have any value.
@@ -107,7 +112,7 @@ pub enum RememberArguments {
 /// Keyword for the arguments of a remembered answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ArgumentsKeyword {
+pub(crate) enum ArgumentsKeyword {
     /// Exactly the arguments in question.
     These,
     /// Any arguments.
@@ -148,7 +153,7 @@ impl RememberFor {
 
 /// Receipt for an answered approval.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ApprovalAck {
+pub(crate) struct ApprovalAck {
     /// `resolved`: the answer is in the log. `queued`: the question has not been asked yet; this will be its answer.
     pub status: &'static str,
 }
@@ -162,11 +167,12 @@ pub struct ApprovalAck {
     responses(
         (status = 200, description = "Answered", body = ApprovalAck),
         (status = 202, description = "Queued: the question has not been asked yet", body = ApprovalAck),
+        (status = 400, description = "The answer contradicts itself", body = ErrorResponse),
         (status = 404, description = "Turn or question not found", body = ErrorResponse),
         (status = 409, description = "Already answered differently", body = ErrorResponse),
         (status = 410, description = "The question expired, or its call was cancelled", body = ErrorResponse),
         (status = 422, description = "The values are invalid; the question is still open", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
     ))]
 async fn resolve(
     State(state): State<AppState>,
@@ -177,7 +183,7 @@ async fn resolve(
     let turn = TurnId::new(turn);
     let turn_state = state.hub.control(&principal.user, &turn).await?;
     let question = match (question.as_str(), &turn_state) {
-        ("all", TurnState::Running(control)) => return Ok(answer_all(control, body).await.into_response()),
+        ("all", TurnState::Running(control)) => return Ok(answer_all(control, body).await?.into_response()),
         ("all", TurnState::Ended(_)) => return Err(turn_ended()),
         _ => ApprovalId::new(question),
     };
@@ -186,7 +192,7 @@ async fn resolve(
 }
 
 /// Answers one question of a turn, whether it runs or is over.
-pub async fn resolve_approval(
+pub(crate) async fn resolve_approval(
     log: &dyn Log,
     turn_state: TurnState,
     turn: &TurnId,
@@ -209,18 +215,25 @@ impl ResolveApproval {
     /// As the library takes it.
     ///
     /// # Errors
-    /// 400: what is to be remembered contradicts itself.
-    pub fn into_answer(self) -> Result<ApprovalResponse, ApiError> {
+    /// 400: what is to be remembered contradicts itself, or an approval is to stop the turn.
+    pub(crate) fn into_answer(self) -> Result<ApprovalResponse, ApiError> {
+        if self.stop && self.decision == ApprovalDecision::Approve {
+            let message = "`stop` ends the turn with a denial; an approved call would not run in it";
+            return Err(ApiError::bad_request("contradiction", message)
+                .param("stop")
+                .remedy("deny with `stop`, or approve without it"));
+        }
         let mut answer = ApprovalResponse::from_decision(self.decision, self.reason);
         answer.arguments = self.arguments;
         answer.arguments_hash = self.arguments_hash;
         answer.remember = self.remember.map(RememberFor::into_remember).transpose()?;
+        answer.stop = self.stop;
         Ok(answer)
     }
 }
 
 /// Response to an answered approval.
-pub fn approval_ack(
+pub(crate) fn approval_ack(
     outcome: ApprovalOutcome,
     question: &ApprovalId,
 ) -> Result<(StatusCode, axum::Json<ApprovalAck>), ApiError> {
@@ -251,14 +264,17 @@ fn turn_ended() -> ApiError {
     ApiError::gone("turn_is_over", "the turn is over: nothing of it can be answered any more")
 }
 
-async fn answer_all(control: &TurnControl, body: ResolveApproval) -> (StatusCode, axum::Json<ApprovalAck>) {
+async fn answer_all(
+    control: &TurnControl,
+    body: ResolveApproval,
+) -> Result<(StatusCode, axum::Json<ApprovalAck>), ApiError> {
     // Those that are open now are told by their events; that the turn has just ended is no failure.
-    let _ = control.answer_all(body.decision, body.reason).await;
-    (StatusCode::ACCEPTED, axum::Json(ApprovalAck { status: "queued" }))
+    let _ = control.answer_all_with(body.into_answer()?).await;
+    Ok((StatusCode::ACCEPTED, axum::Json(ApprovalAck { status: "queued" })))
 }
 
 /// Outcome of an approval of a turn that has ended.
-pub async fn outcome_in_log(
+pub(crate) async fn outcome_in_log(
     log: &dyn Log,
     turn: &TurnId,
     question: &ApprovalId,
@@ -275,13 +291,14 @@ pub async fn outcome_in_log(
                 EventKind::ApprovalRequest { approval_id, .. } if approval_id == *question => {
                     outcome = ApprovalOutcome::Expired
                 }
-                EventKind::ApprovalResolved { approval_id, decision, by, arguments, content, .. }
-                    if approval_id == *question =>
-                {
+                EventKind::ApprovalResolved {
+                    approval_id, decision, by, arguments, content, stop, ..
+                } if approval_id == *question => {
                     let resolution = throughline_engine::QuestionResolution {
                         decision,
                         by,
                         content: arguments.or(content),
+                        stop,
                     };
                     outcome = ApprovalOutcome::from_resolution(answer, &resolution);
                 }

@@ -1,4 +1,5 @@
-//! Calls of a running turn: stop one, or answer one that the caller was asked to run. // R: L2, T8
+//! Calls of a running turn: stop one, or answer one that the caller was asked to run.
+// R: L2, T8
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
@@ -18,14 +19,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/turns/{turn_id}/calls/…`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(cancel_call)).routes(routes!(submit_call_result))
 }
 
 /// Result of a call that a client was asked to run.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CallResult {
+pub(crate) struct CallResult {
     /// Status of the call.
     #[schema(value_type = String)]
     pub status: ClientStatus,
@@ -40,14 +41,14 @@ pub struct CallResult {
 
 /// Receipt for a call's result or cancellation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct CallAck {
+pub(crate) struct CallAck {
     /// `accepted`, `cancelling` or `ended`.
     pub status: &'static str,
 }
 
 impl CallResult {
     /// As the library takes it.
-    pub fn into_answer(self) -> ClientAnswer {
+    pub(crate) fn into_answer(self) -> ClientAnswer {
         ClientAnswer { status: self.status, output: self.output, applied: self.applied }
     }
 }
@@ -58,7 +59,7 @@ impl CallResult {
     responses(
         (status = 202, description = "Accepted: the call is ending or has ended; its `tool_result` tells", body = CallAck),
         (status = 404, description = "Turn or call not found", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
     ))]
 async fn cancel_call(
     State(state): State<AppState>,
@@ -70,7 +71,7 @@ async fn cancel_call(
 }
 
 /// Stops one call of a turn, whether it runs or is over.
-pub async fn stop_call(turn_state: TurnState, call: &str) -> Result<CallAck, ApiError> {
+pub(crate) async fn stop_call(turn_state: TurnState, call: &str) -> Result<CallAck, ApiError> {
     let outcome = match turn_state {
         TurnState::Running(control) => control.cancel_call(CallId::new(call)).await,
         TurnState::Ended(_) => CancelCallResult::TurnEnded,
@@ -90,7 +91,7 @@ pub async fn stop_call(turn_state: TurnState, call: &str) -> Result<CallAck, Api
         (status = 404, description = "Turn not found, or no client was asked to run the call", body = ErrorResponse),
         (status = 409, description = "The call has an outcome already", body = ErrorResponse),
         (status = 410, description = "The call timed out", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
     ))]
 async fn submit_call_result(
     State(state): State<AppState>,
@@ -105,7 +106,7 @@ async fn submit_call_result(
 }
 
 /// Response to a submitted result.
-pub fn call_ack(outcome: ClientAnswerResult, call: &str) -> Result<CallAck, ApiError> {
+pub(crate) fn call_ack(outcome: ClientAnswerResult, call: &str) -> Result<CallAck, ApiError> {
     match outcome {
         ClientAnswerResult::Accepted => Ok(CallAck { status: "accepted" }),
         ClientAnswerResult::AlreadyClosed => {

@@ -1,4 +1,5 @@
-//! Stopping a turn. // R: T8
+//! Stopping a turn.
+// R: T8
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;
@@ -12,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/turns/{turn_id}/cancel`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(cancel))
 }
 
@@ -22,7 +23,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     responses(
         (status = 202, description = "Accepted: the turn will stop or has already ended; its events tell"),
         (status = 404, description = "Not found", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
     ))]
 async fn cancel(
     State(state): State<AppState>,

@@ -1,4 +1,5 @@
-//! Tools that a page or app runs itself, declared without a WebSocket. // R: L2
+//! Tools that a page or app runs itself, declared without a WebSocket.
+// R: L2
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
@@ -15,14 +16,14 @@ use utoipa_axum::routes;
 const CLIENT_ID_BYTES_MAX: usize = 128;
 
 /// `/v1/clients/{client_id}/tools`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(declare_tools))
 }
 
 /// Tools of a client.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DeclareTools {
+pub(crate) struct DeclareTools {
     /// Its tools: `{name, title?, description?, input_schema?, effect?, timeout_ms?}`. Names are `client.<name>`, or
     /// `live2d.<name>` for an avatar.
     #[schema(value_type = Vec<Object>)]
@@ -31,7 +32,7 @@ pub struct DeclareTools {
 
 /// They are declared.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ToolDeclaration {
+pub(crate) struct ToolDeclaration {
     pub client_id: String,
     /// Number of tools that the client has declared.
     pub tools: usize,
@@ -70,7 +71,7 @@ async fn declare_tools(
 }
 
 /// Checks that a client may use this id.
-pub fn check_client_id(client_id: &str) -> Result<(), ApiError> {
+pub(crate) fn check_client_id(client_id: &str) -> Result<(), ApiError> {
     match client_id.len() {
         1..=CLIENT_ID_BYTES_MAX => Ok(()),
         _ => {
@@ -81,7 +82,7 @@ pub fn check_client_id(client_id: &str) -> Result<(), ApiError> {
 }
 
 /// Why tools cannot be declared.
-pub fn declaration_error(error: ClientError) -> ApiError {
+pub(crate) fn declaration_error(error: ClientError) -> ApiError {
     let message = error.to_string();
     match error {
         ClientError::Reserved { .. } => ApiError::conflict("client_id_reserved", message).param("client_id"),

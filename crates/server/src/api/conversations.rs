@@ -1,21 +1,27 @@
-//! Conversations: made, listed, searched, renamed, deleted. Each is a tree of turns. // R: S4
+//! Conversations: made, listed, searched, renamed, filed, deleted and brought back. Each is a tree of turns.
+// R: S4
 
 mod fork;
+pub(crate) mod shares;
 mod transfer;
 mod tree;
 
+use super::keys::present;
 use super::page::{ListPage, PageQuery};
+use super::rating::RatingInfo;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
-use crate::portable::new_id;
+use crate::maintenance::RESTORE_TIME;
 use crate::principal::{KeyScope, Principal};
+use crate::stamps::{new_id, now_ms};
 use crate::state::AppState;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
-use throughline_store::catalog::{
-    ConversationSummary, NewConversation, RemovalOutcome, SearchHit, SearchHitPart, TitleSource, TurnParent,
+use throughline_store::{
+    ConversationChange, ConversationFilter, ConversationLabels, ConversationSummary, ConversationUsage,
+    NamedCount, NewConversation, RemovalOutcome, SearchHit, SearchHitPart, TitleSource, TurnParent,
     TurnSummary,
 };
 use throughline_wire::visible;
@@ -24,19 +30,23 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/conversations` and `/v1/search`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(create, list))
         .routes(routes!(update, delete))
+        .routes(routes!(restore))
+        .routes(routes!(list_labels))
+        .routes(routes!(get_usage))
         .routes(routes!(search))
         .merge(tree::routes())
         .merge(fork::routes())
+        .merge(shares::routes())
         .merge(transfer::routes())
 }
 
 /// A conversation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ConversationInfo {
+pub(crate) struct ConversationInfo {
     /// Id.
     #[schema(example = "conv_01a1fe3a01c37659bcb2d47e8bf4ff6e")]
     pub id: String,
@@ -51,15 +61,30 @@ pub struct ConversationInfo {
     pub turns: u64,
     /// The turn that runs in it now.
     pub running_turn_id: Option<String>,
+    /// True if a call of that turn waits for a person.
+    pub awaits_approval: bool,
     /// Milliseconds since 1970.
     pub created_at: i64,
     /// When something last happened in it, in milliseconds since 1970.
     pub updated_at: i64,
+    /// Folder in which its user has put it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// Tags by its user, each once.
+    pub tags: Vec<String>,
+    /// Since when it stands in front of the others, in milliseconds since 1970; absent = it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned_at: Option<i64>,
+    /// Since when it is out of the usual list, in milliseconds since 1970; absent = it is in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived_at: Option<i64>,
+    /// True if it is neither listed nor searched, and removed a while after its last event.
+    pub temporary: bool,
 }
 
 impl From<ConversationSummary> for ConversationInfo {
     fn from(summary: ConversationSummary) -> Self {
-        let ConversationSummary { conversation: row, turns, running_turn_id } = summary;
+        let ConversationSummary { conversation: row, turns, running_turn_id, awaits_approval } = summary;
         Self {
             id: row.id,
             title: visible::escape_prose(&row.title).into_owned(),
@@ -70,8 +95,14 @@ impl From<ConversationSummary> for ConversationInfo {
             leaf_id: row.leaf_id,
             turns,
             running_turn_id,
+            awaits_approval,
             created_at: row.created_at,
             updated_at: row.updated_at,
+            folder: row.folder.map(|name| visible::escape_prose(&name).into_owned()),
+            tags: row.tags.iter().map(|tag| visible::escape_prose(tag).into_owned()).collect(),
+            pinned_at: row.pinned_at,
+            archived_at: row.archived_at,
+            temporary: row.temporary,
         }
     }
 }
@@ -79,7 +110,7 @@ impl From<ConversationSummary> for ConversationInfo {
 /// Turn that another turn continues.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ParentTurn {
+pub(crate) struct ParentTurn {
     /// A turn of the same conversation.
     pub turn_id: String,
     /// Only up to this event of it; absent = all of it.
@@ -95,7 +126,7 @@ impl From<TurnParent> for ParentTurn {
 
 /// A turn in a tree. Turns with the same parent are siblings: with another input an edit, with the same a regeneration.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct TurnNode {
+pub(crate) struct TurnNode {
     /// Id.
     pub id: String,
     /// The turn before; absent for the first of a conversation.
@@ -118,6 +149,9 @@ pub struct TurnNode {
     /// Milliseconds since 1970; absent = it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<i64>,
+    /// Rating by its user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rating: Option<RatingInfo>,
 }
 
 impl From<TurnSummary> for TurnNode {
@@ -133,6 +167,7 @@ impl From<TurnSummary> for TurnNode {
             status: turn.status,
             created_at: turn.created_at,
             ended_at: turn.ended_at,
+            rating: turn.rating.map(RatingInfo::from),
         }
     }
 }
@@ -140,25 +175,133 @@ impl From<TurnSummary> for TurnNode {
 /// A new conversation.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct CreateConversation {
+pub(crate) struct CreateConversation {
     /// Absent = the first words of the first input, when it comes.
     #[schema(example = "Weather")]
     pub title: Option<String>,
+    /// True for one that is neither listed nor searched, and is removed a day after its last event.
+    pub temporary: bool,
 }
 
 /// Changes to a conversation. Absent fields stay as they are.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct UpdateConversation {
+pub(crate) struct UpdateConversation {
     /// Its title; empty = the first words of the first input again.
     pub title: Option<String>,
     /// The turn that a new one continues: another branch.
     pub leaf_id: Option<String>,
+    /// Folder to put it in; `null` = out of its folder.
+    #[serde(deserialize_with = "present")]
+    #[schema(value_type = Option<String>)]
+    pub folder: Option<Option<String>>,
+    /// All of its tags.
+    pub tags: Option<Vec<String>>,
+    /// To the front of the list, or back. What is pinned is not archived.
+    pub pinned: Option<bool>,
+    /// Out of the usual list, or back. What is archived is not pinned.
+    pub archived: Option<bool>,
+    /// `false` = a temporary one stays for good, as it does when it is filed.
+    pub temporary: Option<bool>,
+}
+
+impl UpdateConversation {
+    /// The change of its filing; `None` = nothing of that changes.
+    fn filing(self) -> Result<Option<ConversationChange>, ApiError> {
+        if self.temporary == Some(true) {
+            return Err(ApiError::bad_request("invalid_value", "what is there does not become temporary")
+                .param("temporary")
+                .remedy("create a temporary one: POST /v1/conversations {\"temporary\": true}"));
+        }
+        let Self { folder, tags, pinned, archived, temporary, .. } = self;
+        let change = ConversationChange { folder, tags, pinned, archived, temporary };
+        Ok((change != ConversationChange::default()).then_some(change))
+    }
+}
+
+/// A folder or a tag.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ConversationLabel {
+    /// Its name.
+    pub name: String,
+    /// Number of conversations that have it and are not archived.
+    pub conversations: u64,
+}
+
+/// Folders and tags in use, by name.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ConversationLabelList {
+    pub folders: Vec<ConversationLabel>,
+    pub tags: Vec<ConversationLabel>,
+}
+
+impl From<ConversationLabels> for ConversationLabelList {
+    fn from(labels: ConversationLabels) -> Self {
+        let listed = |counts: Vec<NamedCount>| {
+            counts
+                .into_iter()
+                .map(|label| ConversationLabel { name: label.name, conversations: label.count })
+                .collect()
+        };
+        Self { folders: listed(labels.folders), tags: listed(labels.tags) }
+    }
+}
+
+/// Number of turns of a model.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ModelTurns {
+    /// As `upstream/model`.
+    pub model: String,
+    /// Number of turns.
+    pub turns: u64,
+}
+
+/// Usage of a conversation: its turns that have ended, all branches counted.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ConversationUsageInfo {
+    /// Number of turns.
+    pub turns: u64,
+    /// Tokens read by models.
+    pub input_tokens: u64,
+    /// Tokens read from a cache, as the upstream counts them.
+    pub cached_input_tokens: u64,
+    /// Tokens written by models.
+    pub output_tokens: u64,
+    /// Time in which models wrote, in milliseconds.
+    pub writing_ms: u64,
+    /// Time from the beginning to the end of each turn, in milliseconds: with tools, and with waiting for people.
+    pub turn_ms: u64,
+    /// Number of tool calls.
+    pub calls: u64,
+    /// Number of tool calls that failed.
+    pub failed_calls: u64,
+    /// Time in which tools ran, in milliseconds; calls side by side count apart.
+    pub call_ms: u64,
+    /// Turns by model, most first.
+    pub models: Vec<ModelTurns>,
+}
+
+impl From<ConversationUsage> for ConversationUsageInfo {
+    fn from(usage: ConversationUsage) -> Self {
+        let models = usage.models.into_iter();
+        Self {
+            turns: usage.turns,
+            input_tokens: usage.input_tokens,
+            cached_input_tokens: usage.cached_input_tokens,
+            output_tokens: usage.output_tokens,
+            writing_ms: usage.writing_ms,
+            turn_ms: usage.turn_ms,
+            calls: usage.calls,
+            failed_calls: usage.failed_calls,
+            call_ms: usage.call_ms,
+            models: models.map(|model| ModelTurns { model: model.name, turns: model.count }).collect(),
+        }
+    }
 }
 
 /// A place where a text was found.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct SearchResult {
+pub(crate) struct SearchResult {
     /// Id of the conversation.
     pub conversation_id: String,
     /// Its title.
@@ -195,9 +338,17 @@ impl From<SearchHit> for SearchResult {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ConversationsQuery {
+pub(crate) struct ConversationsQuery {
     /// Only those with this text in title, input or answer, whatever its case.
     q: Option<String>,
+    /// Only those in this folder.
+    folder: Option<String>,
+    /// Only those with this tag.
+    tag: Option<String>,
+    /// Only those that are archived, or are not. Default `false`; with `q`, both.
+    archived: Option<bool>,
+    /// Only those that are pinned, or are not. Default: all, and without any other filter the pinned ones come first.
+    pinned: Option<bool>,
     /// `next` of the previous page.
     cursor: Option<String>,
     /// Maximum number of rows, 1 to 200. Default 50.
@@ -205,11 +356,20 @@ pub struct ConversationsQuery {
     limit: Option<u32>,
 }
 
+/// Kind of a deletion.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeletionQuery {
+    /// `true` = at once and for good. Default: it can be brought back for 10 minutes.
+    permanent: bool,
+}
+
 /// Search query.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct SearchQuery {
+pub(crate) struct SearchQuery {
     /// The text. `%`, `_` and `*` mean themselves.
     q: String,
     /// `next` of the previous page.
@@ -245,7 +405,12 @@ async fn create(
 ) -> Result<Response, ApiError> {
     principal.require(KeyScope::Chat)?;
     let id = new_id("conv_");
-    let new = NewConversation { id: id.clone(), title: body.title, created_at: now_ms() };
+    let new = NewConversation {
+        id: id.clone(),
+        title: body.title,
+        created_at: now_ms(),
+        temporary: body.temporary,
+    };
     state.catalog.create_conversation(&principal.user, new).await?;
     created_response(&state, &principal, &id).await
 }
@@ -256,7 +421,7 @@ async fn created_response(state: &AppState, principal: &Principal, id: &str) -> 
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(conversation)).into_response())
 }
 
-/// List conversations, most recently active first.
+/// List conversations, most recently active first, pinned ones in front.
 #[utoipa::path(get, path = "/v1/conversations", tag = "conversations", params(ConversationsQuery), responses(
     (status = 200, description = "One page", body = ListPage<ConversationInfo>),
     (status = 400, description = "Invalid query", body = ErrorResponse),
@@ -269,8 +434,38 @@ async fn list(
 ) -> Result<axum::Json<ListPage<ConversationInfo>>, ApiError> {
     principal.require(KeyScope::Chat)?;
     let page = PageQuery::page_request(query.cursor, query.limit)?;
-    let rows = state.catalog.conversations(&principal.user, query.q.as_deref(), &page).await?;
+    let ConversationsQuery { q, folder, tag, archived, pinned, .. } = query;
+    let filter = ConversationFilter { text: q, folder, tag, archived, pinned };
+    let rows = state.catalog.conversations(&principal.user, &filter, &page).await?;
     Ok(axum::Json(ListPage::from_page(rows, ConversationInfo::from)))
+}
+
+/// List the folders and tags of one's conversations.
+#[utoipa::path(get, path = "/v1/conversations/labels", tag = "conversations", responses(
+    (status = 200, description = "Folders and tags", body = ConversationLabelList),
+))]
+async fn list_labels(
+    State(state): State<AppState>,
+    principal: Principal,
+) -> Result<axum::Json<ConversationLabelList>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    Ok(axum::Json(state.catalog.conversation_labels(&principal.user).await?.into()))
+}
+
+/// Get the usage of a conversation: turns, tokens, calls and times.
+#[utoipa::path(get, path = "/v1/conversations/{conversation_id}/usage", tag = "conversations",
+    params(("conversation_id" = String, Path, description = "Id of the conversation")), responses(
+    (status = 200, description = "The usage", body = ConversationUsageInfo),
+    (status = 404, description = "Not found", body = ErrorResponse),
+))]
+async fn get_usage(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(id): Path<String>,
+) -> Result<axum::Json<ConversationUsageInfo>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let usage = state.catalog.conversation_usage(&principal.user, &id).await?;
+    Ok(axum::Json(usage.ok_or_else(|| conversation_not_found(&id))?.into()))
 }
 
 /// Search titles, inputs and answers.
@@ -290,7 +485,7 @@ async fn search(
     Ok(axum::Json(ListPage::from_page(hits, SearchResult::from)))
 }
 
-/// Rename a conversation, or select another branch of it.
+/// Rename or file a conversation, or select another branch of it.
 #[utoipa::path(patch, path = "/v1/conversations/{conversation_id}", tag = "conversations",
     params(("conversation_id" = String, Path, description = "Id of the conversation")), request_body = UpdateConversation, responses(
     (status = 200, description = "The new state", body = ConversationInfo),
@@ -305,21 +500,27 @@ async fn update(
 ) -> Result<axum::Json<ConversationInfo>, ApiError> {
     principal.require(KeyScope::Chat)?;
     find_conversation(&state, &principal, &id).await?;
-    // The branch first: it is what can be refused, and then nothing has changed.
     if let Some(leaf) = &body.leaf_id
         && !state.catalog.set_leaf(&principal.user, &id, leaf).await?
     {
         return Err(ApiError::not_found("turn", leaf).param("leaf_id"));
     }
-    if let Some(title) = &body.title {
+    let title = body.title.clone();
+    // What cannot be refused comes last.
+    if let Some(change) = body.filing()? {
+        state.catalog.change_conversation(&principal.user, &id, change, now_ms()).await?;
+    }
+    if let Some(title) = &title {
         state.catalog.rename(&principal.user, &id, title, now_ms()).await?;
     }
     Ok(axum::Json(find_conversation(&state, &principal, &id).await?.into()))
 }
 
 /// Delete a conversation with its turns, their logs and calls, and files that nothing else uses.
+///
+/// It is absent at once, and can be brought back for 10 minutes (`restore`) unless `permanent` is true.
 #[utoipa::path(delete, path = "/v1/conversations/{conversation_id}", tag = "conversations",
-    params(("conversation_id" = String, Path, description = "Id of the conversation")), responses(
+    params(("conversation_id" = String, Path, description = "Id of the conversation"), DeletionQuery), responses(
     (status = 204, description = "Deleted"),
     (status = 404, description = "Not found", body = ErrorResponse),
     (status = 409, description = "A turn of it is running", body = ErrorResponse),
@@ -328,9 +529,15 @@ async fn delete(
     State(state): State<AppState>,
     principal: Principal,
     Path(id): Path<String>,
+    Query(query): Query<DeletionQuery>,
 ) -> Result<StatusCode, ApiError> {
     principal.require(KeyScope::Chat)?;
-    match state.catalog.delete_conversation(&principal.user, &id).await? {
+    let outcome = if query.permanent {
+        state.catalog.delete_conversation(&principal.user, &id).await?
+    } else {
+        state.catalog.trash_conversation(&principal.user, &id, now_ms()).await?
+    };
+    match outcome {
         RemovalOutcome::Removed(removed) => {
             // What stays behind of a blob costs room and nothing else: the sweep at the next start finds it.
             if let Err(error) = state.blobs.collect(&*state.catalog, &removed.blobs).await {
@@ -338,16 +545,26 @@ async fn delete(
             }
             Ok(StatusCode::NO_CONTENT)
         }
-        RemovalOutcome::StillRunning { turn_id } => {
-            Err(ApiError::conflict("turn_running", "a turn of this conversation is still running")
-                .remedy(format!("cancel it first: POST /v1/turns/{turn_id}/cancel"))
-                .with_extra("turn_id", turn_id))
-        }
+        RemovalOutcome::StillRunning { turn_id } => Err(state.hub.turn_running(&turn_id).await),
         RemovalOutcome::NotFound => Err(conversation_not_found(&id)),
     }
 }
 
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
+/// Bring back a conversation that was deleted at most 10 minutes ago.
+#[utoipa::path(post, path = "/v1/conversations/{conversation_id}/restore", tag = "conversations",
+    params(("conversation_id" = String, Path, description = "Id of the conversation")), responses(
+    (status = 200, description = "It is as it was", body = ConversationInfo),
+    (status = 404, description = "Not deleted, or too long ago", body = ErrorResponse),
+))]
+async fn restore(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(id): Path<String>,
+) -> Result<axum::Json<ConversationInfo>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let deleted_after = now_ms().saturating_sub_unsigned(RESTORE_TIME.as_millis() as u64);
+    if !state.catalog.restore_conversation(&principal.user, &id, deleted_after).await? {
+        return Err(ApiError::not_found("deleted conversation", &id));
+    }
+    Ok(axum::Json(find_conversation(&state, &principal, &id).await?.into()))
 }

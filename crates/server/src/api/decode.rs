@@ -1,11 +1,10 @@
-//! Decoding of a recorded response of an upstream, as in turns. Nothing is stored or run. // R: U3
+//! Decoding of a recorded response of an upstream, as in turns. Nothing is stored or run.
+// R: U3
 
 use super::view::variant_name;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Query;
-use crate::language::UserLanguage;
 use crate::principal::{KeyScope, Principal};
-use crate::recording::{self, LineIndex, RECORDING_BYTES_MAX, Recording, RecordingDiagnostic};
 use crate::state::AppState;
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartError;
@@ -14,6 +13,8 @@ use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
 use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use throughline::UserLanguage;
+use throughline::recording::{self, LineIndex, RECORDING_BYTES_MAX, Recording, RecordingDiagnostic};
 use throughline_engine::Event;
 use throughline_wire::{Dialect, StreamEnd, ThinkMode, Usage};
 use utoipa::{IntoParams, ToSchema};
@@ -21,7 +22,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/decode`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     // What goes around the recording in a form is little.
     OpenApiRouter::new().routes(routes!(decode)).layer(DefaultBodyLimit::max(RECORDING_BYTES_MAX + (4 << 10)))
 }
@@ -51,7 +52,7 @@ struct DecodeForm {
 
 /// Decoded content of a recording.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct DecodedRecording {
+pub(crate) struct DecodedRecording {
     /// The wire format that it was read as.
     #[schema(example = "openai-chat")]
     pub api: &'static str,
@@ -79,7 +80,7 @@ pub struct DecodedRecording {
     /// Problems in the stream, in order.
     pub problems: Vec<DecodedProblem>,
     /// Guesses at other content that the recording may be, each with a remedy.
-    pub mistakes: Vec<DecodedMistake>,
+    pub mistakes: Vec<RecordingDiagnostic>,
     /// Frames that a viewer would have received.
     pub pieces: Vec<DecodedFrame>,
     /// True if there are more than 20,000 events; the rest is left out.
@@ -88,7 +89,7 @@ pub struct DecodedRecording {
 
 /// A call of a recording.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct DecodedCall {
+pub(crate) struct DecodedCall {
     /// Its name on the wire.
     pub name: String,
     /// Their id.
@@ -105,7 +106,7 @@ pub struct DecodedCall {
 
 /// A finding in a recording.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct DecodedProblem {
+pub(crate) struct DecodedProblem {
     /// Stable code.
     #[schema(example = "invalid_event")]
     pub kind: String,
@@ -119,27 +120,9 @@ pub struct DecodedProblem {
     pub excerpt: String,
 }
 
-/// Content, other than a stream, that a recording may be.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct DecodedMistake {
-    /// Stable code.
-    #[schema(example = "compressed")]
-    pub code: &'static str,
-    /// Description of that content.
-    pub what: &'static str,
-    /// Remedy.
-    pub remedy: &'static str,
-}
-
-impl From<RecordingDiagnostic> for DecodedMistake {
-    fn from(RecordingDiagnostic { code, what, remedy }: RecordingDiagnostic) -> Self {
-        Self { code, what, remedy }
-    }
-}
-
 /// A piece of a recording, a line most often, and what came of it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct DecodedFrame {
+pub(crate) struct DecodedFrame {
     /// The line that it ends in, from 1.
     pub line: usize,
     /// Events of a turn.
@@ -189,9 +172,16 @@ async fn recording_body(request: Request, state: &AppState) -> Result<Bytes, Api
             StatusCode::PAYLOAD_TOO_LARGE => too_large(),
             _ => ApiError::bad_request("unreadable_form", error.to_string()),
         };
-        match form.next_field().await.map_err(unread)? {
-            Some(field) => field.bytes().await.map_err(unread)?,
-            None => return Err(ApiError::bad_request("no_file", "there is no file in the form")),
+        loop {
+            match form.next_field().await.map_err(unread)? {
+                Some(field) if field.name() == Some("file") => break field.bytes().await.map_err(unread)?,
+                Some(_) => {}
+                None => {
+                    return Err(
+                        ApiError::bad_request("no_file", "the form has no field `file`").param("file")
+                    );
+                }
+            }
         }
     } else {
         Bytes::from_request(request, state).await.map_err(|error| match error {
@@ -214,19 +204,12 @@ fn too_large() -> ApiError {
 fn describe_recording(body: &[u8], recording: Recording, language: UserLanguage) -> DecodedRecording {
     let Recording { dialect, reply, chunks: pieces, is_cut } = recording;
     let lines = LineIndex::of(body);
-    let (end, error) = match reply.end {
-        Some(StreamEnd::Complete) => ("complete", None),
-        Some(StreamEnd::Error(error)) => ("error", Some(error.message)),
-        Some(StreamEnd::Truncated) | None => ("truncated", None),
-    };
-    let calls = reply.calls.into_iter().map(|call| {
-        let (arguments, raw) = match call.ending {
-            Some(Ok(arguments)) => (Some(arguments.value), None),
-            Some(Err((_, raw))) => (None, Some(raw.0)),
-            None => (None, Some(call.text)),
-        };
-        let upstream_id = call.upstream_id.map(|id| id.as_str().to_owned());
-        DecodedCall { name: call.name.as_str().to_owned(), upstream_id, arguments, raw }
+    let end = reply.end.unwrap_or(StreamEnd::Truncated);
+    let calls = reply.calls.iter().map(|call| DecodedCall {
+        name: call.name.as_str().to_owned(),
+        upstream_id: call.upstream_id.as_ref().map(|id| id.as_str().to_owned()),
+        arguments: call.arguments().ok().map(|arguments| arguments.value.clone()),
+        raw: call.arguments().err().map(ToOwned::to_owned),
     });
     let problems = reply.problems.into_iter().map(|problem| DecodedProblem {
         kind: variant_name(&problem.kind),
@@ -238,15 +221,15 @@ fn describe_recording(body: &[u8], recording: Recording, language: UserLanguage)
     DecodedRecording {
         api: dialect.name(),
         bytes: body.len(),
-        end,
-        error,
+        end: end.name(),
+        error: end.error().map(|error| error.message.clone()),
         finish: reply.finish.map(|(reason, raw)| raw.unwrap_or_else(|| variant_name(&reason))),
         usage: reply.usage,
         text: reply.text,
         thinking: reply.thinking,
         calls: calls.collect(),
         problems: problems.collect(),
-        mistakes: recording::diagnose(body, language).into_iter().map(DecodedMistake::from).collect(),
+        mistakes: recording::diagnose(body, language),
         pieces: pieces
             .into_iter()
             .map(|frame| DecodedFrame {

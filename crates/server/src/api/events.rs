@@ -1,4 +1,5 @@
-//! The events of a turn over SSE. // R: E2, S2
+//! The events of a turn over SSE.
+// R: E2, S2
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
@@ -27,14 +28,14 @@ use utoipa_axum::routes;
 const RETRY_MS: u32 = 1_000;
 
 /// `/v1/turns/{turn_id}/events`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(follow))
 }
 
 /// One event as it comes in a stream.
 #[derive(utoipa::ToSchema)]
 #[allow(dead_code, reason = "it is for the description: what is sent is written as text")]
-pub struct SseFrame {
+pub(crate) struct SseFrame {
     /// Its number in the turn, for `Last-Event-ID`; absent where there is nothing to come back to.
     #[schema(required = false)]
     id: Option<String>,
@@ -49,7 +50,7 @@ pub struct SseFrame {
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct EventsQuery {
+pub(crate) struct EventsQuery {
     /// The number of the last event that was seen; 0 or absent = from the first. Comes before `Last-Event-ID`.
     #[serde(default)]
     after: Option<u64>,
@@ -66,7 +67,7 @@ pub struct EventsQuery {
 /// First event of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum StartFrom {
+pub(crate) enum StartFrom {
     /// With the message as it is now.
     Snapshot,
 }
@@ -102,7 +103,7 @@ async fn follow(
 }
 
 /// The switch that ends a request's connection; without one, its stream alone.
-pub fn canceller_of(connection: Option<Extension<ConnectionInfo>>) -> Arc<ConnectionCanceller> {
+pub(crate) fn canceller_of(connection: Option<Extension<ConnectionInfo>>) -> Arc<ConnectionCanceller> {
     connection.map(|Extension(connection)| connection.canceller).unwrap_or_default()
 }
 
@@ -127,7 +128,7 @@ fn resume_from(query: &EventsQuery, headers: &HeaderMap) -> Result<ResumeFrom, A
 }
 
 /// A viewer as an event stream.
-pub fn event_stream(hub: &Hub, viewer: Viewer, canceller: Arc<ConnectionCanceller>) -> Response {
+pub(crate) fn event_stream(hub: &Hub, viewer: Viewer, canceller: Arc<ConnectionCanceller>) -> Response {
     let meter = hub.watchdog().watch(viewer.turn().clone(), viewer.after(), canceller);
     let opening = native::stream_opening(RETRY_MS + jitter());
     let frames = stream::unfold(Some((viewer, meter, Some(opening))), |state| async move {
@@ -142,7 +143,12 @@ pub fn event_stream(hub: &Hub, viewer: Viewer, canceller: Arc<ConnectionCancelle
             Err(error) => Some((Err(error), None)),
         }
     });
-    let mut response = Response::new(Body::from_stream(frames));
+    sse_response(Body::from_stream(frames))
+}
+
+/// A response of server-sent events, which proxies neither keep, change nor hold back.
+pub(crate) fn sse_response(body: Body) -> Response {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));

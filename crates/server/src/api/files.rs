@@ -1,16 +1,17 @@
-//! Files: what people upload to talk about, and what tools have made. // R: S4, R4
+//! Files: what people upload to talk about, and what tools have made.
 //!
 //! A file is data and never a page: it is given out as an attachment that a browser neither renders nor guesses about, with
 //! a policy under which nothing in it could run if it were rendered all the same.
+// R: S4, R4
 
+mod pdf;
 mod sniff;
 
-use super::conversations::now_ms;
 use super::page::{ListPage, PageQuery};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
-use crate::portable::new_id;
 use crate::principal::{KeyScope, Principal};
+use crate::stamps::{new_id, now_ms};
 use crate::state::AppState;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
@@ -19,8 +20,7 @@ use futures_util::{Stream, StreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use sniff::{OCTETS, TypeSniffer};
-use throughline_store::BlobError;
-use throughline_store::catalog::{FileRow, NewFile};
+use throughline_store::{BlobError, FileRow, NewFile};
 use throughline_wire::visible::is_hidden;
 use tokio::io::AsyncReadExt;
 use utoipa::{IntoParams, ToSchema};
@@ -28,14 +28,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Longest name of a file, in characters.
-pub const FILE_NAME_CHARS_MAX: usize = 200;
+pub(crate) const FILE_NAME_CHARS_MAX: usize = 200;
 /// Read from the disk at once, in bytes.
 const CHUNK_BYTES: usize = 64 << 10;
 /// Nothing in a file may run, load anything, or be framed.
 const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'; frame-ancestors 'none'");
 
 /// `/v1/files`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     // The blob folder counts by itself, and a file need never be in memory as a whole.
     let upload = OpenApiRouter::new().routes(routes!(upload)).layer(DefaultBodyLimit::disable());
     OpenApiRouter::new()
@@ -43,11 +43,12 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(list))
         .routes(routes!(get, delete))
         .routes(routes!(download))
+        .routes(routes!(pdf::get_text))
 }
 
 /// A file.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct FileInfo {
+pub(crate) struct FileInfo {
     /// Its id: `{"type": "file", "file_id": …}` in the input of a turn.
     #[schema(example = "file_01a1fe3a01c37659bcb2d47e8bf4ff6e")]
     pub id: String,
@@ -82,7 +83,7 @@ impl From<FileRow> for FileInfo {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct UploadQuery {
+pub(crate) struct UploadQuery {
     /// File name. Not needed for `multipart/form-data`, which has its own.
     name: Option<String>,
 }
@@ -90,7 +91,7 @@ pub struct UploadQuery {
 /// A form with one file in it.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "a description only")]
-pub struct UploadForm {
+pub(crate) struct UploadForm {
     /// The file.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
@@ -248,17 +249,21 @@ async fn download(
 ) -> Result<Response, ApiError> {
     principal.require(KeyScope::Chat)?;
     let row = find_file(&state, &principal, &id).await?;
+    content_response(&state, &row, &headers).await
+}
+
+/// The content of a file as an attachment, or 304 if the client has it.
+pub(crate) async fn content_response(
+    state: &AppState,
+    row: &FileRow,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
     let tag = format!("\"{}\"", row.hash);
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     if known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag)) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
-    let lost = || {
-        tracing::error!(file = %row.id, "the content of a file is gone");
-        ApiError::gone("content_gone", "the content of this file is gone").remedy("upload it again")
-    };
-    let file = state.blobs.file(&row.hash).await.map_err(blob_error)?.ok_or_else(lost)?;
-    let body = Body::from_stream(read_chunks(tokio::fs::File::from_std(file)));
+    let body = Body::from_stream(read_chunks(open_content(state, row).await?));
     let mut response = body.into_response();
     let headers = response.headers_mut();
     let media_type = HeaderValue::try_from(&row.media_type).unwrap_or(HeaderValue::from_static(OCTETS));
@@ -270,6 +275,15 @@ async fn download(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=0, must-revalidate"));
     headers.insert(header::ETAG, HeaderValue::try_from(tag).map_err(ApiError::internal)?);
     Ok(response)
+}
+
+async fn open_content(state: &AppState, row: &FileRow) -> Result<tokio::fs::File, ApiError> {
+    let lost = || {
+        tracing::error!(file = %row.id, "the content of a file is gone");
+        ApiError::gone("content_gone", "the content of this file is gone").remedy("upload it again")
+    };
+    let file = state.blobs.file(&row.hash).await.map_err(blob_error)?.ok_or_else(lost)?;
+    Ok(tokio::fs::File::from_std(file))
 }
 
 /// Delete a file and its content, even if conversations use it. Models are told that it was deleted.

@@ -1,18 +1,15 @@
-//! The history of tool calls: which there were, what became of each, and where the time of a turn went. // R: S4, U5
+//! The history of tool calls: which there were, what became of each, and where the time of a turn went.
+// R: S4, U5
 
 mod metrics;
+mod turns;
 
-pub use metrics::{
-    BUCKETS_MAX, BucketMetrics, CallsMetrics, MetricsInfo, Percentiles, SAMPLES_MAX, TOOLS_MAX, ToolMetrics,
-    TurnsMetrics, compute_metrics,
-};
-
-use super::conversations::now_ms;
 use super::page::{ListPage, PageQuery};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
 use crate::portable::csv;
 use crate::principal::{KeyScope, Principal};
+use crate::stamps::now_ms;
 use crate::state::AppState;
 use crate::turn_log;
 use axum::extract::State;
@@ -22,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_engine::fold::{AssistantMessage, ToolCallBlock};
 use throughline_engine::{Event, EventKind, TimeSegment, Waterfall as Fold};
-use throughline_store::catalog::{CallCounts, CallFilter, CallRow, PAGE_ROWS_MAX, PageRequest};
+use throughline_store::{CallCounts, CallFilter, CallRow, PAGE_ROWS_MAX, PageRequest};
 use throughline_wire::visible;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -38,6 +35,8 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(get_call))
         .routes(routes!(count_calls))
         .routes(routes!(export_calls))
+        .routes(routes!(turns::list_turn_history))
+        .routes(routes!(turns::count_turns))
         .routes(routes!(metrics::get_metrics))
         .routes(routes!(get_waterfall))
 }
@@ -102,50 +101,63 @@ impl From<CallRow> for CallInfo {
     }
 }
 
-/// Filter of calls; an absent field matches all.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct CallsQuery {
-    /// Name of the tool.
-    tool: Option<String>,
-    /// Source of the tool.
-    source: Option<String>,
-    /// Status, or several separated by commas.
-    #[param(example = "error,timeout")]
-    status: Option<String>,
-    /// Id of the conversation.
-    conversation_id: Option<String>,
-    /// Id of the turn.
-    turn_id: Option<String>,
-    /// Started at this time or later, in milliseconds since 1970.
-    from: Option<i64>,
-    /// Started before this time, in milliseconds since 1970.
-    until: Option<i64>,
-    /// Minimum run time in milliseconds, exclusive.
-    longer_than_ms: Option<i64>,
-    /// Text in name, arguments, summary or error; case-insensitive.
-    q: Option<String>,
-    /// `next` of the previous page.
-    cursor: Option<String>,
-    /// Maximum number of rows, 1 to 200. Default 50.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
+/// A query with the filters of calls: fields before them, and fields after them.
+macro_rules! calls_query {
+    ($(#[$meta:meta])* $name:ident { $($before:tt)* } { $($after:tt)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+        #[serde(deny_unknown_fields)]
+        #[into_params(parameter_in = Query)]
+        pub(crate) struct $name {
+            $($before)*
+            /// Name of the tool.
+            tool: Option<String>,
+            /// Source of the tool.
+            source: Option<String>,
+            /// Status, or several separated by commas.
+            #[param(example = "error,timeout")]
+            status: Option<String>,
+            /// Id of the conversation.
+            conversation_id: Option<String>,
+            /// Id of the turn.
+            turn_id: Option<String>,
+            /// Started at this time or later, in milliseconds since 1970.
+            from: Option<i64>,
+            /// Started before this time, in milliseconds since 1970.
+            until: Option<i64>,
+            /// Minimum run time in milliseconds, exclusive.
+            longer_than_ms: Option<i64>,
+            /// Text in name, arguments, summary or error; case-insensitive. The answer may then be `partial`.
+            q: Option<String>,
+            $($after)*
+        }
+
+        impl $name {
+            fn filter(&self) -> CallFilter {
+                CallFilter {
+                    tool_name: self.tool.clone(),
+                    source: self.source.clone(),
+                    statuses: CallFilter::parse_statuses(self.status.as_deref()),
+                    conversation_id: self.conversation_id.clone(),
+                    turn_id: self.turn_id.clone(),
+                    from: self.from,
+                    until: self.until,
+                    longer_than_ms: self.longer_than_ms,
+                    text: self.q.clone(),
+                }
+            }
+        }
+    };
 }
 
-impl CallsQuery {
-    fn filter(&self) -> CallFilter {
-        CallFilter {
-            tool_name: self.tool.clone(),
-            source: self.source.clone(),
-            statuses: CallFilter::parse_statuses(self.status.as_deref()),
-            conversation_id: self.conversation_id.clone(),
-            turn_id: self.turn_id.clone(),
-            from: self.from,
-            until: self.until,
-            longer_than_ms: self.longer_than_ms,
-            text: self.q.clone(),
-        }
+calls_query! {
+    /// Filter of calls; an absent field matches all.
+    CallsQuery {} {
+        /// `next` of the previous page.
+        cursor: Option<String>,
+        /// Maximum number of rows, 1 to 200. Default 50.
+        #[param(minimum = 1, maximum = 200)]
+        limit: Option<u32>,
     }
 }
 
@@ -167,7 +179,7 @@ async fn list_calls(
 
 /// Count of one value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct CountInfo {
+pub(crate) struct CountInfo {
     /// The value.
     pub name: String,
     pub count: u64,
@@ -182,14 +194,21 @@ pub(crate) struct CallCountsInfo {
     pub by_status: Vec<CountInfo>,
     /// Number by tool, most frequent first.
     pub by_tool: Vec<CountInfo>,
+    /// Searching for `q` took too long to count all: there are at least this many.
+    pub partial: bool,
 }
 
 impl From<CallCounts> for CallCountsInfo {
     fn from(counts: CallCounts) -> Self {
-        let infos = |counts: Vec<throughline_store::catalog::NamedCount>| {
+        let infos = |counts: Vec<throughline_store::NamedCount>| {
             counts.into_iter().map(|count| CountInfo { name: count.name, count: count.count }).collect()
         };
-        Self { total: counts.total, by_status: infos(counts.by_status), by_tool: infos(counts.by_tool) }
+        Self {
+            total: counts.total,
+            by_status: infos(counts.by_status),
+            by_tool: infos(counts.by_tool),
+            partial: counts.partial,
+        }
     }
 }
 
@@ -407,33 +426,14 @@ pub(crate) enum CallsExportFormat {
     Csv,
 }
 
-/// Filter and format of exported calls. The filters are those of the list, without pages.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct CallsExportQuery {
-    /// `jsonl` or `csv`.
-    #[serde(default)]
-    #[param(inline)]
-    format: CallsExportFormat,
-    /// Name of the tool.
-    tool: Option<String>,
-    /// Source of the tool.
-    source: Option<String>,
-    /// Status, or several separated by commas.
-    status: Option<String>,
-    /// Id of the conversation.
-    conversation_id: Option<String>,
-    /// Id of the turn.
-    turn_id: Option<String>,
-    /// Started at this time or later, in milliseconds since 1970.
-    from: Option<i64>,
-    /// Started before this time, in milliseconds since 1970.
-    until: Option<i64>,
-    /// Minimum run time in milliseconds, exclusive.
-    longer_than_ms: Option<i64>,
-    /// Text in name, arguments, summary or error; case-insensitive.
-    q: Option<String>,
+calls_query! {
+    /// Filter and format of exported calls. The filters are those of the list, without pages.
+    CallsExportQuery {
+        /// `jsonl` or `csv`.
+        #[serde(default)]
+        #[param(inline)]
+        format: CallsExportFormat,
+    } {}
 }
 
 /// Export tool calls, newest first, as JSON Lines or CSV; at most 100,000.
@@ -447,17 +447,7 @@ async fn export_calls(
     Query(query): Query<CallsExportQuery>,
 ) -> Result<Response, ApiError> {
     principal.require(KeyScope::Chat)?;
-    let filter = CallFilter {
-        tool_name: query.tool,
-        source: query.source,
-        statuses: CallFilter::parse_statuses(query.status.as_deref()),
-        conversation_id: query.conversation_id,
-        turn_id: query.turn_id,
-        from: query.from,
-        until: query.until,
-        longer_than_ms: query.longer_than_ms,
-        text: query.q,
-    };
+    let filter = query.filter();
     let mut text = match query.format {
         CallsExportFormat::Jsonl => String::new(),
         CallsExportFormat::Csv => csv::csv_header(),

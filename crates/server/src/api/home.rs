@@ -1,5 +1,6 @@
 //! `/home`: what this is, how a client is connected, and where the documentation is. Whoever opens the address of a server that
-//! was built without the page comes here, too. // R: R4
+//! was built without the page comes here, too.
+// R: R4
 
 use super::page_file::{CSS, HTML, JAVASCRIPT, StaticFile};
 use crate::state::AppState;
@@ -9,7 +10,7 @@ use axum::routing::get;
 use http::{HeaderMap, HeaderValue, header};
 
 /// `/` and its files.
-pub fn routes() -> Router<AppState> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/home", get(home))
         .route("/home.css", get(|headers: HeaderMap| async move { STYLE.respond(&headers) }))
@@ -22,7 +23,7 @@ const STYLE: StaticFile = StaticFile { media_type: CSS, content: include_str!("h
 const SCRIPT: StaticFile = StaticFile { media_type: JAVASCRIPT, content: include_str!("home/home.js") };
 
 /// The page in the language that the browser likes best.
-pub async fn home(headers: HeaderMap) -> Response {
+pub(crate) async fn home(headers: HeaderMap) -> Response {
     let mut response = preferred_page(&headers).respond(&headers);
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-language"));
     response

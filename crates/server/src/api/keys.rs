@@ -1,24 +1,29 @@
-//! Keys: created, listed and revoked with the scope `admin`. Only the response to the creation has the secret. // R: R4
+//! Keys: created, listed and revoked with the scope `admin`. Only the response to the creation has the secret.
+// R: R4
 
+use super::page::PageQuery;
 use crate::error::{ApiError, ErrorResponse};
-use crate::extract::{Json, Path};
+use crate::extract::{Json, Path, Query};
 use crate::gate::{Gate, KeyInfo, MintError, NewApiKey};
+use crate::people::{self, UsageInfo, UsageLimitsBody};
 use crate::principal::{KeyScope, Principal};
+use crate::stamps::now_ms;
 use crate::state::AppState;
 use axum::Extension;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use throughline_store::{KeyLimits, KeyRow, ResultPage, UsageOwner};
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
-        .routes(routes!(revoke))
+        .routes(routes!(update, revoke))
         .routes(routes!(create_ticket))
-        .routes(routes!(sign_in))
 }
 
 /// A key that is wanted.
@@ -33,6 +38,57 @@ struct CreateKey {
     /// From then on it is worth nothing; milliseconds since 1970. Default: never.
     #[serde(default)]
     expires_at: Option<i64>,
+    /// Person whose key it is. Default: the one who asks.
+    #[serde(default)]
+    user: Option<String>,
+    /// Limits of the key, besides those of its person. Default: none.
+    #[serde(default)]
+    limits: UsageLimitsBody,
+    /// Agents of the configuration, models as `upstream/model`, or `upstream/*`, that the key may use. Default: all.
+    #[serde(default)]
+    models: Option<Vec<String>>,
+}
+
+/// Changes of a key; what is absent stays.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct UpdateKey {
+    /// Replaces all limits of the key.
+    #[serde(default)]
+    limits: Option<UsageLimitsBody>,
+    /// Agents and models that the key may use; null for all.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<Vec<String>>)]
+    models: Option<Option<Vec<String>>>,
+}
+
+/// Tells a null from an absent field.
+pub(super) fn present<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
+    value: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
+}
+
+/// Page of keys.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct KeyQuery {
+    /// Only keys of this person. Default: of all.
+    user: Option<String>,
+    /// `next` of the previous page.
+    cursor: Option<String>,
+    /// Maximum number of rows, 1 to 200. Default 50.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+/// A key with what it has used.
+#[derive(Debug, Serialize, ToSchema)]
+struct ListedKey {
+    #[serde(flatten)]
+    key: KeyInfo,
+    usage: UsageInfo,
 }
 
 /// Scope of a key.
@@ -41,6 +97,7 @@ struct CreateKey {
 enum ScopeName {
     Chat,
     Tools,
+    Agents,
     Admin,
 }
 
@@ -49,6 +106,7 @@ impl From<ScopeName> for KeyScope {
         match name {
             ScopeName::Chat => KeyScope::Chat,
             ScopeName::Tools => KeyScope::Tools,
+            ScopeName::Agents => KeyScope::Agents,
             ScopeName::Admin => KeyScope::Admin,
         }
     }
@@ -56,18 +114,21 @@ impl From<ScopeName> for KeyScope {
 
 /// A key that was made.
 #[derive(Debug, Serialize, ToSchema)]
-struct CreatedKey {
+pub(super) struct CreatedKey {
     /// The key itself. It is shown this once.
-    key: String,
+    pub(super) key: String,
     #[serde(flatten)]
-    pass: KeyInfo,
+    pub(super) pass: KeyInfo,
 }
 
 /// Keys.
 #[derive(Debug, Serialize, ToSchema)]
 struct KeyList {
     /// Newest first.
-    data: Vec<KeyInfo>,
+    data: Vec<ListedKey>,
+    /// `cursor` of the next page; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A ticket.
@@ -80,15 +141,33 @@ struct CreatedTicket {
 }
 
 /// List keys, without their secrets.
-#[utoipa::path(get, path = "/v1/keys", tag = "keys", responses(
-    (status = 200, description = "All keys, including revoked ones", body = KeyList),
+#[utoipa::path(get, path = "/v1/keys", tag = "keys", params(KeyQuery), responses(
+    (status = 200, description = "A page of the keys of all people, including revoked ones", body = KeyList),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 404, description = "There is no such person", body = ErrorResponse),
 ))]
 async fn list(
-    Extension(gate): Extension<Gate>,
+    State(state): State<AppState>,
     principal: Principal,
+    Extension(gate): Extension<Gate>,
+    Query(query): Query<KeyQuery>,
 ) -> Result<axum::Json<KeyList>, ApiError> {
-    Ok(axum::Json(KeyList { data: gate.keys(&principal.user).await? }))
+    principal.require(KeyScope::Admin)?;
+    let request = PageQuery::page_request(query.cursor, query.limit)?;
+    let user = match query.user {
+        None => None,
+        Some(user) => Some(people::find(&*state.catalog, &user).await?.name),
+    };
+    let page = gate.keys_page(user.as_deref(), &request).await?;
+    Ok(axum::Json(with_usage(&state, page).await?))
+}
+
+async fn with_usage(state: &AppState, page: ResultPage<KeyRow>) -> Result<KeyList, ApiError> {
+    let owners: Vec<UsageOwner<'_>> = page.items.iter().map(|key| UsageOwner::Key(&key.id)).collect();
+    let usage = state.catalog.usage(&owners, now_ms()).await?;
+    let listed = page.items.into_iter().zip(usage);
+    let data = listed.map(|(key, usage)| ListedKey { key: key.into(), usage: usage.into() }).collect();
+    Ok(KeyList { data, next: page.next })
 }
 
 /// Create a key. Only this response shows its secret.
@@ -98,20 +177,74 @@ async fn list(
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
 ))]
 async fn create(
+    State(state): State<AppState>,
     Extension(gate): Extension<Gate>,
     principal: Principal,
     Json(body): Json<CreateKey>,
 ) -> Result<Response, ApiError> {
     let scopes =
         body.scopes.unwrap_or_else(|| vec![ScopeName::Chat]).into_iter().map(KeyScope::from).collect();
-    let new = NewApiKey { name: body.name, scopes, expires_at: body.expires_at };
-    let (key, pass) = gate.mint(&principal.user, new).await.map_err(|error| match error {
-        MintError::NoScope => ApiError::bad_request("no_scope", error.to_string()).param("scopes"),
-        MintError::BadName => ApiError::bad_request("bad_name", error.to_string()).param("name"),
-        MintError::Expired => ApiError::bad_request("expired", error.to_string()).param("expires_at"),
-        error => ApiError::internal(error),
-    })?;
+    let limits = KeyLimits { usage: body.limits.into(), models: body.models };
+    let new = NewApiKey { name: body.name, scopes, expires_at: body.expires_at, limits };
+    let user = match body.user {
+        None => principal.user,
+        Some(user) => {
+            people::find(&*state.catalog, &user)
+                .await
+                .map_err(|error| {
+                    ApiError::from(error).param("user").remedy("add them first: POST /v1/users")
+                })?
+                .name
+        }
+    };
+    let (key, pass) = gate.mint(&user, new).await.map_err(mint_error)?;
     Ok((StatusCode::CREATED, axum::Json(CreatedKey { key: key.reveal(), pass })).into_response())
+}
+
+fn mint_error(error: MintError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        MintError::NoScope => ApiError::bad_request("no_scope", message).param("scopes"),
+        MintError::BadName => ApiError::bad_request("bad_name", message).param("name"),
+        MintError::Expired => ApiError::bad_request("expired", message).param("expires_at"),
+        MintError::BadModels => ApiError::bad_request("bad_models", message)
+            .param("models")
+            .remedy("leave `models` out to allow all; GET /v1/models lists them"),
+        MintError::LimitTooLarge => ApiError::bad_request("invalid_value", message).param("limits"),
+        MintError::NotAdmin(user) => ApiError::bad_request("not_admin", message)
+            .param("scopes")
+            .remedy(format!("leave `admin` out, or make them one: PATCH /v1/users/{user}")),
+        MintError::NoPerson(_) => ApiError::new(StatusCode::NOT_FOUND, "not_found", message)
+            .param("user")
+            .remedy("add them first: POST /v1/users"),
+        MintError::Store(error) => error.into(),
+        error @ MintError::NoRandomness(_) => ApiError::internal(error),
+    }
+}
+
+/// Change the limits and the models of a key. It holds within a second.
+#[utoipa::path(patch, path = "/v1/keys/{key_id}", tag = "keys", params(("key_id" = String, Path, description = "Id")),
+    request_body = UpdateKey, responses(
+    (status = 200, description = "The new state", body = KeyInfo),
+    (status = 400, description = "Invalid limits or models", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 404, description = "Not found", body = ErrorResponse),
+))]
+async fn update(
+    principal: Principal,
+    Extension(gate): Extension<Gate>,
+    Path(key_id): Path<String>,
+    Json(body): Json<UpdateKey>,
+) -> Result<axum::Json<KeyInfo>, ApiError> {
+    principal.require(KeyScope::Admin)?;
+    let not_found = || ApiError::not_found("key", &key_id);
+    let mut row = gate.key(&key_id).await?.ok_or_else(not_found)?;
+    row.limits.usage = body.limits.map_or(row.limits.usage, Into::into);
+    row.limits.models = body.models.unwrap_or(row.limits.models);
+    if !gate.set_key_limits(&row.user, &key_id, row.limits.clone()).await.map_err(mint_error)? {
+        return Err(not_found());
+    }
+    Ok(axum::Json(row.into()))
 }
 
 /// Revoke a key. Its streams and sockets end within a second.
@@ -124,7 +257,9 @@ async fn revoke(
     principal: Principal,
     Path(key_id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    if gate.revoke(&principal.user, &key_id).await? {
+    principal.require(KeyScope::Admin)?;
+    let owner = gate.key(&key_id).await?.map_or(principal.user, |key| key.user);
+    if gate.revoke(&owner, &key_id).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(ApiError::not_found("key", &key_id))
@@ -140,25 +275,4 @@ async fn create_ticket(Extension(gate): Extension<Gate>, principal: Principal) -
     let (ticket, lifetime) = gate.ticket(&principal)?;
     let created = CreatedTicket { ticket, expires_in_ms: lifetime.as_millis() as u64 };
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())
-}
-
-/// Code after `#sign-in=` in the link that `throughline serve` prints.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct SignInRequest {
-    /// The code from the link.
-    ticket: String,
-}
-
-/// Exchange a sign-in link for a key, once. `throughline serve` prints the link at its start. Needs no key.
-#[utoipa::path(post, path = "/v1/sign-in", tag = "auth", request_body = SignInRequest, responses(
-    (status = 201, description = "Created", body = CreatedKey),
-    (status = 401, description = "The link is unknown, used or expired", body = ErrorResponse),
-))]
-async fn sign_in(
-    Extension(gate): Extension<Gate>,
-    Json(body): Json<SignInRequest>,
-) -> Result<Response, ApiError> {
-    let (key, pass) = gate.sign_in(&body.ticket).await?;
-    Ok((StatusCode::CREATED, axum::Json(CreatedKey { key: key.reveal(), pass })).into_response())
 }

@@ -1,4 +1,5 @@
-//! Messages that users send while a turn runs: send, list, retract. // R: T14
+//! Messages that users send while a turn runs: send, list, retract.
+// R: T14
 
 use super::turns::{InputPart, input_parts};
 use crate::error::{ApiError, ErrorResponse};
@@ -17,14 +18,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/turns/{turn_id}/messages`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(send_message, list_messages)).routes(routes!(retract_message))
 }
 
 /// Message to a running turn.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SendMessage {
+pub(crate) struct SendMessage {
     /// Content of the message.
     pub input: Vec<InputPart>,
     /// `next_step` (default): the model answers it in this turn. `after_turn`: the next turn begins with it.
@@ -38,7 +39,7 @@ pub struct SendMessage {
 
 /// A message that waits.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct QueuedMessageInfo {
+pub(crate) struct QueuedMessageInfo {
     /// By which it can be taken back.
     pub id: String,
     /// Its parts.
@@ -51,14 +52,14 @@ pub struct QueuedMessageInfo {
 
 /// Messages that wait, oldest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct QueuedMessageList {
+pub(crate) struct QueuedMessageList {
     /// Those.
     pub messages: Vec<QueuedMessageInfo>,
 }
 
 /// A message was taken.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct SentMessage {
+pub(crate) struct SentMessage {
     /// By which it can be taken back, and found in the turn's events.
     pub id: String,
 }
@@ -71,7 +72,7 @@ pub struct SentMessage {
         (status = 404, description = "Turn not found", body = ErrorResponse),
         (status = 409, description = "The turn has ended: start another one", body = ErrorResponse),
         (status = 429, description = "Too many queued messages", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
     ))]
 async fn send_message(
     State(state): State<AppState>,
@@ -87,8 +88,9 @@ async fn send_message(
     Ok((StatusCode::ACCEPTED, axum::Json(sent)))
 }
 
-/// Input of a message to a running turn; its files stay as long as the turn does. // R: T12
-pub async fn message_input(
+/// Input of a message to a running turn; its files stay as long as the turn does.
+// R: T12
+pub(crate) async fn message_input(
     state: &AppState,
     user: &str,
     turn: &str,
@@ -102,7 +104,7 @@ pub async fn message_input(
 }
 
 /// Says something to a turn that runs.
-pub async fn queue_message(
+pub(crate) async fn queue_message(
     state: &AppState,
     user: &str,
     (control, turn): (&TurnControl, &TurnId),
@@ -115,7 +117,7 @@ pub async fn queue_message(
         SendResult::QueueFull => {
             Err(ApiError::too_many("too_many_messages", "too many messages wait already", 1))
         }
-        SendResult::TurnEnded => Err(turn_ended()),
+        _ => Err(turn_ended()),
     }
 }
 
@@ -125,7 +127,7 @@ pub async fn queue_message(
     responses(
         (status = 200, description = "Oldest first", body = QueuedMessageList),
         (status = 404, description = "Turn not found", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
     ))]
 async fn list_messages(
     State(state): State<AppState>,
@@ -151,7 +153,7 @@ async fn list_messages(
         (status = 200, description = "Retracted; returns its parts", body = Object),
         (status = 404, description = "Turn not found", body = ErrorResponse),
         (status = 409, description = "Already delivered, or never sent", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
     ))]
 async fn retract_message(
     State(state): State<AppState>,

@@ -1,5 +1,6 @@
 //! The description of the whole API as OpenAPI 3.1: routes and bodies from the handlers themselves, events and messages from
-//! `schemas.json`, which a test compares with every event there is. // R: E5
+//! `schemas.json`, which a test compares with every event there is.
+// R: E5
 
 use crate::state::AppState;
 use axum::response::{IntoResponse, Response};
@@ -42,7 +43,7 @@ pub(crate) struct EventSchema {}
 pub(crate) struct UsageSchema {}
 
 /// The complete document: the description that the routes derive, and everything that holds for all of them.
-pub fn document(api: OpenApi) -> Value {
+pub(crate) fn document(api: OpenApi) -> Value {
     let mut document = serde_json::to_value(api).unwrap_or_default();
     document["openapi"] = json!("3.1.0");
     document["info"] = json!({
@@ -61,6 +62,7 @@ pub fn document(api: OpenApi) -> Value {
         {"name": "events", "description": "Follow turns over server-sent events or a WebSocket."},
         {"name": "approvals", "description": "Answer questions about tool calls, and manage remembered answers."},
         {"name": "conversations", "description": "Conversations as trees of turns: branches, search, export and import."},
+        {"name": "saved_prompts", "description": "Prompts that you have saved, to be put into messages."},
         {"name": "files", "description": "Uploaded files and files that tools produced."},
         {"name": "agents", "description": "Named sets of prompt, models, tools and rules."},
         {"name": "tools", "description": "List tools, call them manually, and parse replies that contain calls."},
@@ -71,8 +73,10 @@ pub fn document(api: OpenApi) -> Value {
         {"name": "chat", "description": "OpenAI-compatible chat completions."},
         {"name": "completions", "description": "OpenAI-compatible text completions."},
         {"name": "embeddings", "description": "OpenAI-compatible embeddings."},
+        {"name": "audio", "description": "Voices and ears: OpenAI-compatible speech and transcription."},
         {"name": "models", "description": "OpenAI-compatible list of models."},
         {"name": "auth", "description": "Sign-in links and one-time tickets."},
+        {"name": "users", "description": "People who use the server, and what each may use."},
         {"name": "keys", "description": "API keys."},
         {"name": "server", "description": "Health, metrics and this document."},
     ]);
@@ -141,11 +145,38 @@ fn name_operations(document: &mut Value) {
     }
 }
 
+/// The one field that the server itself reads of a request that it passes to an upstream.
+const NAMES_A_MODEL: &str = r#"{"required": ["model"], "properties": {"model": {"type": "string"}}}"#;
+
 /// Constraints of request bodies that the handlers' Rust types do not express: a JSON pointer to a schema, and the
 /// keywords to add there.
-const NARROWER: [(&str, &str); 26] = [
+const NARROWER: [(&str, &str); 46] = [
     ("/components/schemas/ResolveApproval/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
     ("/components/schemas/AnswerLink/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
+    ("/paths/~1v1~1completions/post/requestBody/content/application~1json/schema", NAMES_A_MODEL),
+    ("/paths/~1v1~1embeddings/post/requestBody/content/application~1json/schema", NAMES_A_MODEL),
+    (
+        "/paths/~1render~1{render}~1v1~1completions/post/requestBody/content/application~1json/schema",
+        NAMES_A_MODEL,
+    ),
+    (
+        "/paths/~1render~1{render}~1v1~1embeddings/post/requestBody/content/application~1json/schema",
+        NAMES_A_MODEL,
+    ),
+    ("/components/schemas/CreateSpeech/properties/input", r#"{"maxLength": 4096}"#),
+    ("/components/schemas/CreateSpeech/properties/model", r#"{"maxLength": 4096}"#),
+    ("/components/schemas/CreateSpeech/properties/voice", r#"{"maxLength": 4096}"#),
+    ("/components/schemas/CreateSpeech/properties/instructions", r#"{"maxLength": 4096}"#),
+    ("/components/schemas/CreateSpeech/properties/speed", r#"{"minimum": 0.25, "maximum": 4}"#),
+    (
+        "/components/schemas/CreateSpeech/properties/response_format",
+        r#"{"enum": ["mp3", "opus", "aac", "flac", "wav", "pcm", null]}"#,
+    ),
+    (
+        "/components/schemas/CreateTranscription/properties/response_format",
+        r#"{"enum": ["json", "text", "verbose_json", "srt", "vtt", null]}"#,
+    ),
+    ("/components/schemas/CreateTranscription/properties/temperature", r#"{"minimum": 0, "maximum": 1}"#),
     // An empty recording is explained, not refused.
     ("/paths/~1v1~1decode/post/requestBody", r#"{"required": false}"#),
     ("/components/schemas/CallResult/properties/status", r#"{"enum": ["success", "error"]}"#),
@@ -163,6 +194,14 @@ const NARROWER: [(&str, &str); 26] = [
     ),
     ("/components/schemas/AgentSettings/properties/on_interrupted", r#"{"enum": ["continue", "end", null]}"#),
     ("/components/schemas/CreateKey/properties/name", r#"{"minLength": 1, "maxLength": 200}"#),
+    ("/components/schemas/CreateUser/properties/name", r#"{"minLength": 1, "maxLength": 64}"#),
+    ("/components/schemas/UsageLimitsBody/properties/turns_per_day_max", USAGE_LIMIT),
+    ("/components/schemas/UsageLimitsBody/properties/turns_per_month_max", USAGE_LIMIT),
+    ("/components/schemas/UsageLimitsBody/properties/tokens_per_day_max", USAGE_LIMIT),
+    ("/components/schemas/UsageLimitsBody/properties/tokens_per_month_max", USAGE_LIMIT),
+    ("/components/schemas/ProbeRequest/properties/model", r#"{"minLength": 1, "maxLength": 256}"#),
+    ("/components/schemas/ProbeRequest/properties/tokens_max", r#"{"minimum": 16, "maximum": 32768}"#),
+    ("/components/schemas/RateAnswer/properties/reason", r#"{"maxLength": 2000}"#),
     ("/components/schemas/ParseText/properties/protocol", r#"{"enum": ["vcp", "xml", null]}"#),
     (
         "/components/schemas/SendMessage/properties/input",
@@ -217,6 +256,8 @@ const NARROWER_PARAMETERS: [(&str, &str); 3] = [
     ),
 ];
 const AGENT_NAME: &str = r#"{"minLength": 1, "maxLength": 64}"#;
+/// [`crate::people::USAGE_LIMIT_MAX`].
+const USAGE_LIMIT: &str = r#"{"maximum": 9223372036854775807}"#;
 
 fn narrow_schemas(document: &mut Value) {
     for (pointer, more) in NARROWER {
@@ -270,7 +311,7 @@ fn member<'a>(of: &'a mut Value, name: &str) -> &'a mut Value {
 
 /// The document as it is served; made once, since it never changes while the program runs.
 static SERVED: LazyLock<(String, String)> = LazyLock::new(|| {
-    let text = document(crate::openapi()).to_string();
+    let text = crate::openapi_document().to_string();
     let tag = format!("\"{}\"", blake3::hash(text.as_bytes()).to_hex());
     (text, tag)
 });
@@ -300,7 +341,7 @@ mod tests {
     // R: E5
     #[test]
     fn narrowed_schemas_exist() {
-        let document = document(crate::openapi());
+        let document = crate::openapi_document();
         for (pointer, more) in NARROWER {
             let more: Map<String, Value> = serde_json::from_str(more).expect(pointer);
             let schema = document.pointer(pointer).unwrap_or_else(|| panic!("there is no {pointer}"));

@@ -2,14 +2,14 @@
 
 use crate::error::ApiError;
 use serde::{Deserialize, Serialize};
-use throughline_store::catalog::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PageRequest, ResultPage};
+use throughline_store::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PageRequest, ResultPage};
 use utoipa::{IntoParams, ToSchema};
 
 /// Page of a list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct PageQuery {
+pub(crate) struct PageQuery {
     /// `next` of the previous page.
     pub cursor: Option<String>,
     /// Maximum number of rows, 1 to 200. Default 50.
@@ -22,7 +22,7 @@ impl PageQuery {
     ///
     /// # Errors
     /// 400: a limit of none or of too many.
-    pub fn page_request(cursor: Option<String>, limit: Option<u32>) -> Result<PageRequest, ApiError> {
+    pub(crate) fn page_request(cursor: Option<String>, limit: Option<u32>) -> Result<PageRequest, ApiError> {
         let limit = limit.unwrap_or(PAGE_ROWS_DEFAULT);
         if limit == 0 || limit > PAGE_ROWS_MAX {
             let what = format!("`limit` is from 1 to {PAGE_ROWS_MAX}");
@@ -35,7 +35,7 @@ impl PageQuery {
 
 /// Page of a list.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ListPage<T> {
+pub(crate) struct ListPage<T> {
     /// Newest first, unless the list says otherwise.
     pub items: Vec<T>,
     /// `cursor` of the next page; absent on the last page.
@@ -49,12 +49,12 @@ pub struct ListPage<T> {
 
 impl<T> ListPage<T> {
     /// The rows of a page in their public form.
-    pub fn from_page<R>(page: ResultPage<R>, public: impl FnMut(R) -> T) -> Self {
+    pub(crate) fn from_page<R>(page: ResultPage<R>, public: impl FnMut(R) -> T) -> Self {
         Self { items: page.items.into_iter().map(public).collect(), next: page.next, partial: page.partial }
     }
 
     /// A list that is always whole.
-    pub fn complete(items: Vec<T>) -> Self {
+    pub(crate) fn complete(items: Vec<T>) -> Self {
         Self { items, next: None, partial: false }
     }
 }

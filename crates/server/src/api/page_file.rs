@@ -1,4 +1,5 @@
-//! A file of a page that the program carries in itself, with what lets it run nothing but itself. // R: R4
+//! A file of a page that the program carries in itself, with what lets it run nothing but itself.
+// R: R4
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -7,19 +8,18 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-pub const HTML: &str = "text/html; charset=utf-8";
-pub const CSS: &str = "text/css; charset=utf-8";
-pub const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
+pub(crate) const CSS: &str = "text/css; charset=utf-8";
+pub(crate) const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// One file.
-pub struct StaticFile {
+pub(crate) struct StaticFile {
     pub media_type: &'static str,
     pub content: &'static str,
 }
 
 impl StaticFile {
     /// The file, or 304 if the client has it.
-    pub fn respond(&self, request_headers: &HeaderMap) -> Response {
+    pub(crate) fn respond(&self, request_headers: &HeaderMap) -> Response {
         let mut response = with_etag(self.content.as_bytes(), request_headers);
         let headers = response.headers_mut();
         for (name, value) in [
@@ -36,7 +36,7 @@ impl StaticFile {
 }
 
 /// The content with its `ETag`, or 304 if `If-None-Match` has the same one.
-pub fn with_etag(content: &'static [u8], request_headers: &HeaderMap) -> Response {
+pub(crate) fn with_etag(content: &'static [u8], request_headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", blake3::hash(content).to_hex());
     let is_known = request_headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str());
     let mut response =

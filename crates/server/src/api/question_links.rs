@@ -1,5 +1,6 @@
 //! The page behind an approval link of a chat, and its API. The link is its key: good for the
-//! questions of one answer, once. // R: A3, A5
+//! questions of one answer, once.
+// R: A3, A5
 
 use super::page_file::{HTML, JAVASCRIPT, StaticFile};
 use crate::chat_questions::{self, LINK_PATH};
@@ -23,14 +24,14 @@ const SCRIPT: StaticFile =
     StaticFile { media_type: JAVASCRIPT, content: include_str!("question_links/page.js") };
 
 /// `/approve` and its script.
-pub fn pages() -> Router<AppState> {
+pub(crate) fn pages() -> Router<AppState> {
     Router::new()
         .route(LINK_PATH, get(|headers: HeaderMap| async move { PAGE.respond(&headers) }))
         .route("/approve.js", get(|headers: HeaderMap| async move { SCRIPT.respond(&headers) }))
 }
 
 /// `/v1/question-links`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(get_link)).routes(routes!(answer_link))
 }
 
@@ -100,6 +101,7 @@ async fn get_link(
 #[utoipa::path(post, path = "/v1/question-links/answer", tag = "approvals", security(()), request_body = AnswerLink, responses(
     (status = 200, description = "Answered", body = LinkAck),
     (status = 410, description = "The link is unknown or used, or its question is closed", body = ErrorResponse),
+    (status = 503, description = "Another server runs the turn; the link stays good", body = ErrorResponse),
 ))]
 async fn answer_link(
     State(state): State<AppState>,

@@ -1,5 +1,6 @@
 //! `/docs`: the API to read and to try, one page of our own. It loads nothing from anywhere else and has no inline script or
-//! style, so the strictest policy holds for it. // R: E5, R4
+//! style, so the strictest policy holds for it.
+// R: E5, R4
 
 use super::page_file::{CSS, HTML, JAVASCRIPT, StaticFile};
 use crate::state::AppState;
@@ -9,7 +10,7 @@ use axum::routing::get;
 use http::HeaderMap;
 
 /// `/docs`, which is not part of the API that it describes.
-pub fn routes() -> Router<AppState> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/docs", get(|headers: HeaderMap| async move { PAGE.respond(&headers) }))
         .route("/docs/", get(|| async { Redirect::permanent("/docs") }))

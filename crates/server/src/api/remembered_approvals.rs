@@ -1,4 +1,5 @@
-//! Answers that hold for later calls: which there are, and taking one back. R: A2
+//! Answers that hold for later calls: which there are, and taking one back.
+// R: A2
 
 use super::page::{ListPage, PageQuery};
 use crate::error::{ApiError, ErrorResponse};
@@ -10,19 +11,19 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use throughline::RememberedDecision;
-use throughline_store::catalog::{PAGE_ROWS_MAX, RememberedRow};
+use throughline_store::{PAGE_ROWS_MAX, RememberedRow};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/remembered`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(list_remembered)).routes(routes!(forget_remembered))
 }
 
 /// An answer that is remembered.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct RememberedApproval {
+pub(super) struct RememberedApproval {
     /// By which it is taken back. Never used again.
     pub number: u64,
     /// Holds in this conversation only; absent = always.
@@ -41,7 +42,7 @@ pub struct RememberedApproval {
 
 /// The decision of a remembered answer and the calls that it is about.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct RememberedRule {
+pub(super) struct RememberedRule {
     /// `approve` or `deny`.
     pub decision: String,
     /// `conversation` or `always`.
@@ -103,7 +104,7 @@ impl From<RememberedRow> for RememberedApproval {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct RememberedQuery {
+pub(super) struct RememberedQuery {
     /// Those that hold in this conversation too; absent = only those that always hold.
     conversation_id: Option<String>,
     /// `true`: those of every conversation too.

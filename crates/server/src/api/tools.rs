@@ -1,10 +1,11 @@
-//! Tools: what there is, what a reply would call, and running one by hand. // R: L1, L3, X2, A1
+//! Tools: what there is, what a reply would call, and running one by hand.
+// R: L1, L3, X2, A1
 
 use super::agents::require_agent;
 use super::page::ListPage;
 use super::view::{
-    PROMPT_MODES, ParsedReply, PromptPreview, SourceFaultInfo, ToolInfo, ToolList, ToolSourceInfo,
-    mode_and_protocol, variant_name,
+    PROMPT_MODES, SourceFaultInfo, ToolList, ToolSourceInfo, mode_and_protocol, tool_info, tool_infos,
+    variant_name,
 };
 use crate::approval_store::stored_approval;
 use crate::error::{ApiError, ErrorResponse};
@@ -34,10 +35,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Longest text that is looked through for calls, in bytes.
-pub const PARSED_BYTES_MAX: usize = 1 << 20;
+pub(crate) const PARSED_BYTES_MAX: usize = 1 << 20;
 
 /// `/v1/tools`, `/v1/prompts` and `/v1/parse`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list))
         .routes(routes!(get))
@@ -50,7 +51,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ToolsQuery {
+pub(crate) struct ToolsQuery {
     /// Name of the agent; absent for the server's default agent.
     agent: Option<String>,
 }
@@ -102,11 +103,7 @@ pub(super) fn tool_list(
     let registry = app.tools_for(user);
     let unknown = registry.unknown_toggles(&agent.tool_call.toggles);
     ToolList {
-        tools: offer
-            .discovered
-            .iter()
-            .map(|offered| ToolDescription::new(&offered.tool, &offered.availability).into())
-            .collect(),
+        tools: tool_infos(offer),
         sources: sources.into_values().collect(),
         unknown_toggles: unknown.into_iter().map(str::to_owned).collect(),
     }
@@ -115,14 +112,14 @@ pub(super) fn tool_list(
 /// Get a tool with its definition.
 #[utoipa::path(get, path = "/v1/tools/{tool}", tag = "tools",
     params(("tool" = String, Path, description = "Its name: `group.method`")), responses(
-    (status = 200, description = "The tool", body = ToolInfo),
+    (status = 200, description = "The tool", body = ToolDescription),
     (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn get(
     State(state): State<AppState>,
     principal: Principal,
     Path(name): Path<String>,
-) -> Result<axum::Json<ToolInfo>, ApiError> {
+) -> Result<axum::Json<ToolDescription>, ApiError> {
     principal.require(KeyScope::Chat)?;
     let registry = state.app.tools_for(&Some(principal.user));
     let tool = registry.get(&ToolName::from(name.as_str())).ok_or_else(|| {
@@ -133,7 +130,7 @@ async fn get(
         AgentCallable::Yes => ToolAvailability::Offered,
         AgentCallable::No => ToolAvailability::Withheld(WithheldReason::NotCallable),
     };
-    Ok(axum::Json(ToolDescription::new(tool, &verdict).into()))
+    Ok(axum::Json(tool_info(tool, &verdict)))
 }
 
 fn tool_not_found<S: AsRef<str>>(name: &str, suggestions: &[S]) -> ApiError {
@@ -147,7 +144,7 @@ fn tool_not_found<S: AsRef<str>>(name: &str, suggestions: &[S]) -> ApiError {
 /// A manual tool call.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CallTool {
+pub(crate) struct CallTool {
     /// Arguments: an object that matches the tool's schema.
     #[schema(value_type = Object)]
     #[serde(default = "no_arguments")]
@@ -166,7 +163,7 @@ pub(super) fn no_arguments() -> Value {
 
 /// Result of a manual call.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ToolCallResult {
+pub(crate) struct ToolCallResult {
     /// `success`, `error`, `timed_out`, `cancelled`, `not_started` or `unknown`.
     #[schema(example = "success")]
     pub status: String,
@@ -274,6 +271,13 @@ fn manual_call_error(name: &str, refused: ManualCallError) -> ApiError {
                 .with_extra("rule", rule)
                 .with_extra("effect", variant_name(&effect))
         }
+        ManualCallError::EffectNeedsConsent { allowed_by, effect } => {
+            ApiError::conflict("confirmation_required", message)
+                .param("confirm")
+                .remedy("look at the arguments, and send them again with \"confirm\": true")
+                .with_extra("allowed_by", allowed_by)
+                .with_extra("effect", variant_name(&effect))
+        }
         ManualCallError::App(error) => error.into(),
         _ => ApiError::new(StatusCode::CONFLICT, "not_run", message),
     }
@@ -293,14 +297,14 @@ fn outcome_status(outcome: &CallOutcome) -> &'static str {
 
 /// List prompts of an agent with their cost in tokens: native, and every text protocol.
 #[utoipa::path(get, path = "/v1/prompts", tag = "tools", params(ToolsQuery), responses(
-    (status = 200, description = "One per mode", body = ListPage<PromptPreview>),
+    (status = 200, description = "One per mode", body = ListPage<PromptDescription>),
     (status = 404, description = "Agent not found", body = ErrorResponse),
 ))]
 async fn list_prompts(
     State(state): State<AppState>,
     principal: Principal,
     Query(query): Query<ToolsQuery>,
-) -> Result<axum::Json<ListPage<PromptPreview>>, ApiError> {
+) -> Result<axum::Json<ListPage<PromptDescription>>, ApiError> {
     principal.require(KeyScope::Chat)?;
     if let Some(agent) = &query.agent {
         require_agent(&state, &principal, agent).await?;
@@ -309,7 +313,7 @@ async fn list_prompts(
     let mut previews = Vec::with_capacity(PROMPT_MODES.len());
     for (mode, protocol) in PROMPT_MODES {
         let offer = state.app.select_tools_for_user(&user, query.agent.as_deref(), Some(mode), protocol)?;
-        previews.push(PromptDescription::from(&offer).into());
+        previews.push(PromptDescription::from(&offer));
     }
     Ok(axum::Json(ListPage::complete(previews)))
 }
@@ -317,7 +321,7 @@ async fn list_prompts(
 /// A reply to parse.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ParseText {
+pub(crate) struct ParseText {
     /// The reply, at most 1 MiB.
     pub text: String,
     /// Agent whose rules apply; absent for the server's default agent.
@@ -330,7 +334,7 @@ pub struct ParseText {
 
 /// Parse a reply for tool calls, with the outlook of each. Runs nothing.
 #[utoipa::path(post, path = "/v1/parse", tag = "tools", request_body = ParseText, responses(
-    (status = 200, description = "The result", body = ParsedReply),
+    (status = 200, description = "The result", body = InspectionDescription),
     (status = 400, description = "Unknown protocol", body = ErrorResponse),
     (status = 404, description = "Agent not found", body = ErrorResponse),
     (status = 413, description = "The text is too long", body = ErrorResponse),
@@ -340,7 +344,7 @@ async fn parse(
     State(state): State<AppState>,
     principal: Principal,
     Json(body): Json<ParseText>,
-) -> Result<axum::Json<ParsedReply>, ApiError> {
+) -> Result<axum::Json<InspectionDescription>, ApiError> {
     principal.require(KeyScope::Chat)?;
     if body.text.len() > PARSED_BYTES_MAX {
         let what = format!("at most {PARSED_BYTES_MAX} bytes are looked through");
@@ -366,5 +370,5 @@ async fn parse(
         };
         InspectionDescription::from(&inspect::inspect(&body.text, reading, asked))
     });
-    Ok(axum::Json(inspection.await.map_err(ApiError::internal)?.into()))
+    Ok(axum::Json(inspection.await.map_err(ApiError::internal)?))
 }

@@ -1,15 +1,17 @@
-//! Turns: start one, look at one. // R: E2, T12
+//! Turns: start one, look at one.
+// R: E2, T12
 
 mod list;
 
 use super::events::{SseFrame, canceller_of, event_stream};
+use super::rating::RatingInfo;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{JsonText, Path, parse_json};
 use crate::hub::{ConversationRef, OnDisconnect, ParentRef, StartedTurn, TurnSpec};
 use crate::net::ConnectionInfo;
 use crate::principal::Principal;
 use crate::state::AppState;
-use crate::telemetry::TraceParent;
+use crate::telemetry::trace_parent;
 use crate::turn_log::fold_message;
 use crate::viewer::ResumeFrom;
 use axum::Extension;
@@ -21,8 +23,7 @@ use serde_json::Value;
 use throughline::TurnRequest;
 use throughline::config::ToolMode;
 use throughline_engine::TurnId;
-use throughline_store::LogError;
-use throughline_store::catalog::{IdempotencyKey, TurnParent};
+use throughline_store::{IdempotencyKey, LogError, TurnParent};
 use throughline_wire::{ClosedStep, Media, Message, UserPart};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -32,14 +33,14 @@ use utoipa_axum::routes;
 const KEY_BYTES_MAX: usize = 255;
 
 /// `/v1/turns`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(start, list::list)).routes(routes!(get))
 }
 
 /// Request to start a turn.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct StartTurn {
+pub(crate) struct StartTurn {
     /// Input of the user.
     pub input: Vec<InputPart>,
     /// Name of the agent that answers; absent for the server's default agent.
@@ -51,6 +52,9 @@ pub struct StartTurn {
     /// Tool-calling mode: `native`, `text` or `auto`. Absent for the agent's own.
     #[serde(default)]
     pub mode: Option<String>,
+    /// Instructions for this turn, appended to the agent's own.
+    #[serde(default)]
+    pub instructions: Option<String>,
     /// Conversation to continue. Absent, and without `messages`, for a new one.
     #[serde(default)]
     pub conversation_id: Option<String>,
@@ -65,7 +69,7 @@ pub struct StartTurn {
     /// Earlier messages of a turn that stands alone, outside any conversation.
     #[serde(default)]
     pub messages: Option<Vec<PastMessage>>,
-    /// Behaviour when the last viewer disconnects. Default `continue`.
+    /// Behavior when the last viewer disconnects. Default `continue`.
     #[serde(default)]
     pub on_disconnect: OnDisconnect,
 }
@@ -73,7 +77,7 @@ pub struct StartTurn {
 /// Part of the user's input.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum InputPart {
+pub(crate) enum InputPart {
     /// Text.
     Text {
         /// The text.
@@ -94,7 +98,7 @@ pub enum InputPart {
 /// Earlier message of a turn that stands alone.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PastMessage {
+pub(crate) struct PastMessage {
     pub role: PastMessageRole,
     pub content: String,
 }
@@ -102,7 +106,7 @@ pub struct PastMessage {
 /// Author of a past message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum PastMessageRole {
+pub(crate) enum PastMessageRole {
     /// The user.
     User,
     /// The model.
@@ -111,7 +115,7 @@ pub enum PastMessageRole {
 
 /// A started turn.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct TurnStarted {
+pub(crate) struct TurnStarted {
     pub turn_id: String,
     /// Id of the answer's message.
     pub message_id: String,
@@ -136,7 +140,7 @@ impl std::convert::From<StartedTurn> for TurnStarted {
 
 /// Current state of a turn.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct TurnSnapshot {
+pub(crate) struct TurnSnapshot {
     /// `running`, or the status at its end: `completed`, `length`, `limit`, `error`, `cancelled`, `interrupted`.
     pub status: String,
     /// Number of its last event: continue with `events?after=<last_seq>`.
@@ -147,6 +151,9 @@ pub struct TurnSnapshot {
     /// Tokens of all steps.
     #[schema(value_type = crate::api::openapi::UsageSchema)]
     pub usage: Value,
+    /// Rating by its user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rating: Option<RatingInfo>,
 }
 
 /// Start a turn.
@@ -179,7 +186,7 @@ async fn start(
     let idempotency = idempotency(&headers, &text)?;
     let body: StartTurn = parse_json(&text)?;
     let mut new = TurnSpec { idempotency, ..new_turn(&state, &principal.user, body).await? };
-    new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
+    new.request.trace_parent = trace_parent(&headers);
     let started = state.hub.start_turn(&principal, new).await?;
     let location = format!("/v1/turns/{}", started.turn_id.as_str());
     if wants_events(&headers) {
@@ -224,25 +231,33 @@ async fn get(
         }
     };
     let usage = serde_json::to_value(message.usage).map_err(ApiError::internal)?;
-    Ok(axum::Json(TurnSnapshot { status, last_seq: message.seq.0, message, usage }))
+    let row = state.catalog.turn(&principal.user, turn.as_str()).await?;
+    let rating = row.and_then(|row| row.rating).map(RatingInfo::from);
+    Ok(axum::Json(TurnSnapshot { status, last_seq: message.seq.0, message, usage, rating }))
 }
 
 /// A turn as the hub takes it.
 ///
 /// # Errors
 /// Input that is invalid, too large or missing.
-pub async fn new_turn(state: &AppState, user: &str, body: StartTurn) -> Result<TurnSpec, ApiError> {
+pub(crate) async fn new_turn(state: &AppState, user: &str, body: StartTurn) -> Result<TurnSpec, ApiError> {
     let mode = body.mode.as_deref().map(parse_mode).transpose()?;
     let conversation = conversation_ref(&body)?;
     let history =
         body.messages.map(|messages| past_messages(messages, state.limits.history_bytes_max)).transpose()?;
     let (input, files) = input_parts(state, user, body.input).await?;
+    if let Some(instructions) = &body.instructions
+        && instructions.len() > state.limits.message_bytes_max as usize
+    {
+        return Err(over_limit("instructions", "message_bytes_max", state.limits.message_bytes_max));
+    }
     let request = TurnRequest {
         input: input.into(),
         history: history.unwrap_or_default(),
         agent: body.agent,
         model: body.model,
         mode,
+        instructions: body.instructions,
         ..TurnRequest::default()
     };
     Ok(TurnSpec { request, conversation, files, on_disconnect: body.on_disconnect, ..TurnSpec::default() })
@@ -292,11 +307,12 @@ fn past_messages(messages: Vec<PastMessage>, bytes_max: u32) -> Result<Vec<Messa
     Ok(messages.into_iter().map(of).collect())
 }
 
-/// Input parts with their files, and the ids of those files. // R: T12
+/// Input parts with their files, and the ids of those files.
 ///
 /// # Errors
 /// Too little or too much input; a file is missing or is no picture.
-pub async fn input_parts(
+// R: T12
+pub(crate) async fn input_parts(
     state: &AppState,
     user: &str,
     input: Vec<InputPart>,

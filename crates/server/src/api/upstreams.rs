@@ -1,6 +1,8 @@
-//! Configured upstreams and their readiness. Keys are never shown. // R: R4
+//! Configured upstreams and their readiness. Keys are never shown.
+// R: R4
 
 mod connect;
+pub(crate) mod probe;
 
 use super::page::ListPage;
 use crate::error::ApiError;
@@ -16,13 +18,30 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/upstreams`.
-pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(list)).merge(connect::routes())
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(list)).merge(connect::routes()).merge(probe::routes())
+}
+
+/// Known properties of a model, as the description shows [`ModelFacts`]. Absent if unknown.
+#[derive(ToSchema)]
+#[schema(as = ModelFacts)]
+#[expect(dead_code, reason = "its fields are only described")]
+struct ModelFactsSchema {
+    /// Tokens of prompt and answer together or, where the maker counts so, of the prompt.
+    context_tokens: Option<u64>,
+    /// Most tokens of one answer.
+    output_tokens: Option<u64>,
+    /// It sees pictures.
+    vision: Option<bool>,
+    /// It calls tools natively.
+    tools: Option<bool>,
+    /// It hears sound.
+    audio: Option<bool>,
 }
 
 /// A model endpoint.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct UpstreamInfo {
+pub(crate) struct UpstreamInfo {
     /// The part before the `/` of `upstream/model`.
     #[schema(example = "deepseek")]
     pub name: String,
@@ -45,11 +64,27 @@ pub struct UpstreamInfo {
     /// True if it was connected while the server ran and can be removed here. Only for keys with the scope `admin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_stored: Option<bool>,
+    /// Its last answer to a turn on this server, if that was a failure. Only for keys with the scope `admin`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<UpstreamLastFailure>,
     /// Models that agents of yours use there.
     pub models: Vec<String>,
     /// Known properties of these models: context size, output size and modalities.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, ModelFactsSchema>)]
     pub model_facts: BTreeMap<String, ModelFacts>,
+}
+
+/// An upstream's last answer, which was a failure.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct UpstreamLastFailure {
+    /// `rate_limit`, `retry`, `fallback`, or the code of the turn's error.
+    #[schema(example = "fallback")]
+    pub code: String,
+    /// The upstream's own words.
+    #[schema(example = "401: invalid api key")]
+    pub message: String,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
 }
 
 /// List upstreams with their addresses and whether each has a key, but never the key.
@@ -72,6 +107,13 @@ async fn list(
     let is_stored = |name: &str| stored.as_ref().map(|keys| keys.get(name).is_some());
     let describe = |upstream: &Upstream| UpstreamInfo {
         is_stored: is_stored(upstream.name()),
+        last_failure: state.telemetry.last_failure(upstream.name()).filter(|_| is_admin).map(|failure| {
+            UpstreamLastFailure {
+                code: failure.code,
+                message: failure.why.unwrap_or_default(),
+                at: failure.at,
+            }
+        }),
         ..upstream_info(&state.app, upstream, &agents, is_admin)
     };
     Ok(axum::Json(ListPage::complete(state.app.upstreams().iter().map(describe).collect())))
@@ -90,13 +132,20 @@ fn upstream_info(app: &Throughline, upstream: &Upstream, agents: &[Agent], is_ad
         key_variable: upstream.key_variable().filter(|_| is_admin).map(str::to_owned),
         address: is_admin.then(|| upstream.address()),
         is_stored: None,
-        model_facts: models
-            .iter()
-            .map(|model| ((*model).to_owned(), app.model_facts(upstream.name(), model)))
-            .filter(|(_, facts)| *facts != ModelFacts::default())
-            .collect(),
+        last_failure: None,
+        model_facts: known_facts(app, upstream.name(), models.iter().copied()),
         models: models.into_iter().map(str::to_owned).collect(),
     }
+}
+
+/// Known properties of these models of an upstream.
+fn known_facts<'a>(
+    app: &Throughline,
+    upstream: &str,
+    models: impl IntoIterator<Item = &'a str>,
+) -> BTreeMap<String, ModelFacts> {
+    let facts = models.into_iter().map(|model| (model.to_owned(), app.model_facts(upstream, model)));
+    facts.filter(|(_, facts)| *facts != ModelFacts::default()).collect()
 }
 
 fn key_state(upstream: &Upstream) -> &'static str {

@@ -1,8 +1,9 @@
-//! `POST /v1/chat/completions`: one request, one unbroken answer, while the server runs the tools. // R: E2, T13
+//! `POST /v1/chat/completions`: one request, one unbroken answer, while the server runs the tools.
 //!
 //! The client's connection is the turn's life line here, as everywhere that this API is spoken: closing it stops the turn.
 //! But an answer that ended with calls for the client's own tools leaves the turn waiting for their results, which come
 //! with another request.
+// R: E2, T13
 
 mod file_extractor;
 mod request_body;
@@ -20,13 +21,13 @@ use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use crate::surface::chat_completions::question::CallQuestion;
 use crate::surface::chat_completions::request::{
-    ApprovalPreference, ChatRequest, ChatTranscript, DeclaredTool, InputModalities, UploadedFile,
-    referenced_files,
+    AccountFields, ApprovalPreference, ChatRequest, ChatTranscript, DeclaredTool, InputModalities,
+    UploadedFile, UpstreamApi, referenced_files,
 };
 use crate::surface::chat_completions::{
     AnswerText, ApprovalChannel, ChatProjection, ChunkHead, InvalidRequestError, UsageChunk,
 };
-use crate::telemetry::TraceParent;
+use crate::telemetry::trace_parent;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -44,20 +45,20 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Names the conversation to go on with, for clients that can set headers and no fields.
-pub const CONVERSATION_HEADER: &str = "throughline-conversation-id";
+pub(crate) const CONVERSATION_HEADER: &str = "throughline-conversation-id";
 
 /// Names the fields of the request that the answer was given without.
 const IGNORED_HEADER: &str = "throughline-ignored";
 
 /// Says `ask` or `deny`, for clients that can set headers and no fields.
-pub const APPROVAL_HEADER: &str = "throughline-approval";
+pub(crate) const APPROVAL_HEADER: &str = "throughline-approval";
 
 /// Output of a call that needs approval where nobody can approve it.
 const NO_APPROVER_TEXT: &str = "nobody can be asked in this chat: its client does not show questions. The user can allow the \
     tool by a rule, have tools shown in the text (`render`), or answer on Throughline's own page";
 
 /// `/v1/chat/completions`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(complete)).routes(routes!(complete_rendered))
 }
 
@@ -82,7 +83,7 @@ async fn complete(
 /// model's name does.
 #[utoipa::path(post, path = "/render/{render}/v1/chat/completions", tag = "chat", request_body(content = Object,
     description = "As at `/v1/chat/completions`."),
-    params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning` or `owui_event`")),
+    params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning`, `owui_event` or `vcp`")),
     responses(
         (status = 200, description = "A `chat.completion`, or its chunks",
             content((Object = "application/json"), (SseFrame = "text/event-stream"))),
@@ -147,26 +148,25 @@ async fn run_completion(
             ChatResponder::open(&state, &principal, &resumed.turn, resumed.after, head, projection, page)
                 .await?;
         resumed.deliver(&state, &principal).await?;
-        return answer.deliver(request.delivery, canceller).await;
+        // The turn has the sampling of its first request.
+        let ignored = ignored_fields_header(&request, request.sampling.given_fields());
+        return Ok(with_ignored(answer.deliver(request.delivery, canceller).await?, ignored));
     }
     request.strip_codes();
-    let dialect = upstream.map(|upstream| upstream.wire_format());
-    let ignored = ignored_fields_header(dialect, &request);
+    let api = upstream.as_ref().map(upstream_api);
+    let ignored = api.map(|api| request.sampling.ignored_fields(api)).unwrap_or_default();
+    let ignored = ignored_fields_header(&request, ignored);
 
     let delivery = request.delivery;
     let model = request.model.clone();
-    let mut new = new_turn(&state, selector, dialect, request, asking)?;
+    let mut new = new_turn(&state, selector, api, request, asking)?;
     new.request.first_step_attempts_max = client_retries(&headers).then_some(1);
-    new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
+    new.request.trace_parent = trace_parent(&headers);
     let started = state.hub.start_turn(&principal, new).await.map_err(to_openai_error)?;
     let id = format!("chatcmpl-{}", started.message_id);
     let head = ChunkHead { id, created: Timestamp::now().as_second(), model };
     let answer = ChatResponder::open(&state, &principal, &started.turn_id, 0, head, projection, page).await?;
-    let mut response = answer.deliver(delivery, canceller).await?;
-    if let Some(ignored) = ignored {
-        response.headers_mut().insert(IGNORED_HEADER, ignored);
-    }
-    Ok(response)
+    Ok(with_ignored(answer.deliver(delivery, canceller).await?, ignored))
 }
 
 /// Where JSON is asked for and tools may be called, a step's text waits for what follows it; else it comes as it is written.
@@ -211,22 +211,41 @@ fn check_limits(state: &AppState, talk: &ChatTranscript, instructions: Option<&s
 
 /// The fields of the request that the model was not told of, if there are any: an answer that silently is another one is
 /// worse than none.
-fn ignored_fields_header(dialect: Option<Dialect>, request: &ChatRequest) -> Option<HeaderValue> {
+fn ignored_fields_header(request: &ChatRequest, ignored: Vec<&str>) -> Option<HeaderValue> {
     let mut names: Vec<&str> = request.unknown_fields.iter().map(String::as_str).collect();
-    names.extend(dialect.into_iter().flat_map(|dialect| request.sampling.ignored_fields(dialect)));
+    names.extend(ignored);
     (!names.is_empty()).then(|| HeaderValue::try_from(names.join(", ")).ok())?
+}
+
+fn with_ignored(mut response: Response, ignored: Option<HeaderValue>) -> Response {
+    if let Some(ignored) = ignored {
+        response.headers_mut().insert(IGNORED_HEADER, ignored);
+    }
+    response
+}
+
+/// API of an upstream. The cache key is a field of OpenAI's own, as those of the account are.
+fn upstream_api(upstream: &Upstream) -> UpstreamApi {
+    let dialect = upstream.wire_format();
+    let speaks_openai = matches!(dialect, Dialect::OpenaiChat | Dialect::OpenaiResponses);
+    let account_fields = if speaks_openai && upstream.quirks().prompt_cache_key {
+        AccountFields::Sent
+    } else {
+        AccountFields::Omitted
+    };
+    UpstreamApi { dialect, account_fields }
 }
 
 fn new_turn(
     state: &AppState,
     selector: ModelSelector,
-    dialect: Option<Dialect>,
+    api: Option<UpstreamApi>,
     request: ChatRequest,
     asking: ApprovalChannel,
 ) -> Result<TurnSpec, ApiError> {
     let approval = approval_mode(state, request.approval, asking);
-    let (settings, json_instructions) = match dialect {
-        Some(dialect) => (request.sampling.settings(dialect)?, request.sampling.json_instruction(dialect)),
+    let (settings, json_instructions) = match api {
+        Some(api) => (request.sampling.settings(api)?, request.sampling.json_instruction(api.dialect)),
         // Which model it is is found out, and refused, when the turn is started.
         None => Default::default(),
     };
@@ -326,7 +345,8 @@ fn client_tool(tool: DeclaredTool) -> ClientToolSpec {
     client_tool
 }
 
-/// The files that the request names, as far as they are the user's. // R: T12
+/// The files that the request names, as far as they are the user's.
+// R: T12
 async fn load_files(
     state: &AppState,
     principal: &Principal,

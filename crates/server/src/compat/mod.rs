@@ -1,15 +1,21 @@
 //! APIs of others, for clients that exist: each a way to start a turn of ours and to read it in another form. What is said
 //! and how is decided in [`surface`](crate::surface); here are only HTTP, who asks, and what becomes of a turn whose client
-//! is gone. // R: E2
+//! is gone.
+// R: E2
 
-pub mod chat;
-pub mod models;
-pub mod passthrough;
+pub(crate) mod audio;
+pub(crate) mod chat;
+pub(crate) mod models;
+pub(crate) mod passthrough;
 
 use crate::state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
 /// All routes. One line an API, sorted.
-pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().merge(chat::routes()).merge(models::routes()).merge(passthrough::routes())
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .merge(audio::routes())
+        .merge(chat::routes())
+        .merge(models::routes())
+        .merge(passthrough::routes())
 }

@@ -17,13 +17,17 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/models`.
-pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(list_rendered)).routes(routes!(get))
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(list_rendered))
+        .routes(routes!(get))
+        .routes(routes!(get_rendered))
 }
 
 /// All models.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ModelList {
+pub(crate) struct ModelList {
     /// `list`
     object: &'static str,
     /// Agents by name, as `agent:rendering` too where the server lists these, then models as `upstream/model`.
@@ -32,7 +36,7 @@ pub struct ModelList {
 
 /// One model, in OpenAI's form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ModelEntry {
+pub(crate) struct ModelEntry {
     /// To be sent as `model`.
     id: String,
     /// `model`
@@ -48,7 +52,7 @@ pub struct ModelEntry {
 
 /// Known properties of a model. Absent if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ModelProperties {
+pub(crate) struct ModelProperties {
     /// Tokens that it reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     context_length: Option<u64>,
@@ -80,12 +84,13 @@ impl From<ModelFacts> for ModelProperties {
 async fn list(State(state): State<AppState>, principal: Principal) -> Result<Json<ModelList>, ApiError> {
     principal.require(KeyScope::Chat)?;
     let agents = visible_agents(&state, &principal).await?;
-    Ok(Json(ModelList { object: "list", data: model_entries(&state.app, &agents, &state.listed_renders) }))
+    let data = model_entries(&state.app, &principal, &agents, &state.listed_renders);
+    Ok(Json(ModelList { object: "list", data }))
 }
 
 /// List agents and models at the base URL `/render/{render}/v1`, which selects how tools are shown.
 #[utoipa::path(get, path = "/render/{render}/v1/models", tag = "models",
-    params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning` or `owui_event`")),
+    params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning`, `owui_event` or `vcp`")),
     responses(
         (status = 200, description = "Agents by name, then models", body = ModelList),
         (status = 404, description = "Unknown rendering", body = ErrorResponse),
@@ -98,7 +103,7 @@ async fn list_rendered(
     principal.require(KeyScope::Chat)?;
     parse_rendering(&render)?;
     let agents = visible_agents(&state, &principal).await?;
-    Ok(Json(ModelList { object: "list", data: model_entries(&state.app, &agents, &[]) }))
+    Ok(Json(ModelList { object: "list", data: model_entries(&state.app, &principal, &agents, &[]) }))
 }
 
 /// The rendering that an address names.
@@ -123,16 +128,41 @@ async fn get(
     principal: Principal,
     Path(id): Path<String>,
 ) -> Result<Json<ModelEntry>, ApiError> {
+    Ok(Json(find_entry(&state, &principal, &id).await?))
+}
+
+/// Get an agent or model at the base URL `/render/{render}/v1`.
+#[utoipa::path(get, path = "/render/{render}/v1/models/{*id}", tag = "models",
+    params(
+        ("render" = String, Path, description = "`none`, `text`, `details`, `reasoning`, `owui_event` or `vcp`"),
+        ("id" = String, Path, description = "An agent, or `upstream/model`"),
+    ),
+    responses(
+        (status = 200, description = "The model", body = ModelEntry),
+        (status = 404, description = "Unknown rendering, or not found", body = ErrorResponse),
+    ))]
+async fn get_rendered(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path((render, id)): Path<(String, String)>,
+) -> Result<Json<ModelEntry>, ApiError> {
+    parse_rendering(&render)?;
+    Ok(Json(find_entry(&state, &principal, &id).await?))
+}
+
+async fn find_entry(state: &AppState, principal: &Principal, id: &str) -> Result<ModelEntry, ApiError> {
     principal.require(KeyScope::Chat)?;
-    let agents = visible_agents(&state, &principal).await?;
-    let mut models = model_entries(&state.app, &agents, &[]).into_iter();
+    let agents = visible_agents(state, principal).await?;
+    let mut models = model_entries(&state.app, principal, &agents, &[]).into_iter();
     if let Some(model) = models.find(|model| model.id == id) {
-        return Ok(Json(model));
+        return Ok(model);
     }
-    match agent_and_render(&agents, &id) {
-        Some((agent, _)) => Ok(Json(ModelEntry::agent(&id, properties_of(&state.app, agent)))),
-        None => {
-            Err(ApiError::not_found("model", &id).remedy("GET /v1/models lists what there is").param("model"))
+    match agent_and_render(&agents, id) {
+        Some((agent, _)) if may_use(&state.app, principal, agent) => {
+            Ok(ModelEntry::agent(id, properties_of(&state.app, agent)))
+        }
+        _ => {
+            Err(ApiError::not_found("model", id).remedy("GET /v1/models lists what there is").param("model"))
         }
     }
 }
@@ -143,14 +173,32 @@ impl ModelEntry {
     }
 }
 
-/// The agents that this user can name, those that were made over the API among them. R: O4
+/// The agents that this user can name, those that were made over the API among them.
+// R: O4
 pub(super) async fn visible_agents(state: &AppState, principal: &Principal) -> Result<Vec<Agent>, ApiError> {
     load_user_agents(&state.app, &*state.catalog, &principal.user).await?;
     Ok(state.app.agents_for(&Some(principal.user.clone())))
 }
 
-/// Agents, each once more for every rendering that is listed, and models.
-fn model_entries(app: &Throughline, agents: &[Agent], renders: &[ToolRendering]) -> Vec<ModelEntry> {
+/// True if the key may use this agent: by its name if it is one of the configuration, or all of its models.
+fn may_use(app: &Throughline, principal: &Principal, agent: &Agent) -> bool {
+    let limits = &principal.limits;
+    if limits.key.models.is_none() {
+        return true;
+    }
+    let is_configured = app.agents().iter().any(|known| known.name == agent.name);
+    let models: Vec<String> =
+        agent.models.iter().map(|model| format!("{}/{}", model.name, model.model)).collect();
+    limits.allows(is_configured.then_some(agent.name.as_str()), models.iter().map(String::as_str))
+}
+
+/// Agents, each once more for every rendering that is listed, and models: those that the key may use.
+fn model_entries(
+    app: &Throughline,
+    principal: &Principal,
+    agents: &[Agent],
+    renders: &[ToolRendering],
+) -> Vec<ModelEntry> {
     let suffixes = renders.iter().map(|render| format!(":{}", render.name()));
     let suffixes: Vec<String> = std::iter::once(String::new()).chain(suffixes).collect();
     let entries_of = |agent: &Agent| {
@@ -160,18 +208,20 @@ fn model_entries(app: &Throughline, agents: &[Agent], renders: &[ToolRendering])
             .map(move |suffix| ModelEntry::agent(&format!("{name}{suffix}"), facts))
             .collect::<Vec<_>>()
     };
-    let mut models: Vec<ModelEntry> = agents.iter().flat_map(entries_of).collect();
+    let usable = agents.iter().filter(|agent| may_use(app, principal, agent));
+    let mut models: Vec<ModelEntry> = usable.flat_map(entries_of).collect();
     let choices: BTreeSet<(&str, &str)> = agents
         .iter()
         .flat_map(|agent| agent.models.iter().map(|model| (model.name.as_str(), model.model.as_str())))
         .collect();
-    models.extend(choices.into_iter().map(|(upstream, model)| ModelEntry {
+    let named = choices.into_iter().map(|(upstream, model)| ModelEntry {
         id: format!("{upstream}/{model}"),
         object: "model",
         created: 0,
         owned_by: upstream.to_owned(),
         facts: app.model_facts(upstream, model).into(),
-    }));
+    });
+    models.extend(named.filter(|model| principal.limits.allows(None, [model.id.as_str()])));
     models
 }
 

@@ -1,25 +1,34 @@
 //! `POST /v1/completions` and `POST /v1/embeddings`: handed on to the upstream that the model names, and its answer back. No
-//! turn, no tool and no agent's prompt has a part in it. // R: E2
+//! turn, no tool and no agent's prompt has a part in it.
+// R: E2
 
 use crate::compat::models::{self, ModelSelector};
 use crate::error::{ApiError, ErrorResponse};
-use crate::extract::Json;
+use crate::extract::{Json, Path};
+use crate::people;
 use crate::principal::{KeyScope, Principal};
+use crate::stamps::now_ms;
 use crate::state::AppState;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::Response;
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value};
+use std::sync::{Arc, Mutex, PoisonError};
 use throughline::engine::{FailureKind, UpstreamChoice, UpstreamFailure};
+use throughline_store::{TurnCharge, UsageCount};
 use throughline_wire::Dialect;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/completions` and `/v1/embeddings`.
-pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(completions)).routes(routes!(embeddings))
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(completions))
+        .routes(routes!(completions_rendered))
+        .routes(routes!(embeddings))
+        .routes(routes!(embeddings_rendered))
 }
 
 /// Create a text completion at the model's upstream. Streamed if the upstream streams.
@@ -60,6 +69,48 @@ async fn embeddings(
     forward(&state, &principal, "/embeddings", body).await
 }
 
+/// Create a text completion at the base URL `/render/{render}/v1`: as at `/v1/completions`, since it has no tools to show.
+#[utoipa::path(post, path = "/render/{render}/v1/completions", operation_id = "create_rendered", tag = "completions",
+    request_body(content = Object, description = "As at `/v1/completions`."),
+    params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning`, `owui_event` or `vcp`")),
+    responses(
+        (status = 200, description = "The upstream's response", body = Object),
+        (status = 400, description = "The upstream refuses the request or does not support it", body = ErrorResponse),
+        (status = 404, description = "Unknown rendering or model", body = ErrorResponse),
+        (status = 429, description = "The upstream limits the rate", body = ErrorResponse),
+        (status = 502, description = "The upstream cannot be reached", body = ErrorResponse),
+    ))]
+async fn completions_rendered(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(render): Path<String>,
+    Json(body): Json<Map<String, Value>>,
+) -> Result<Response, ApiError> {
+    models::parse_rendering(&render)?;
+    forward(&state, &principal, "/completions", body).await
+}
+
+/// Create embeddings at the base URL `/render/{render}/v1`: as at `/v1/embeddings`.
+#[utoipa::path(post, path = "/render/{render}/v1/embeddings", operation_id = "create_rendered", tag = "embeddings",
+    request_body(content = Object, description = "As at `/v1/embeddings`."),
+    params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning`, `owui_event` or `vcp`")),
+    responses(
+        (status = 200, description = "The upstream's response", body = Object),
+        (status = 400, description = "The upstream refuses the request or does not support it", body = ErrorResponse),
+        (status = 404, description = "Unknown rendering or model", body = ErrorResponse),
+        (status = 429, description = "The upstream limits the rate", body = ErrorResponse),
+        (status = 502, description = "The upstream cannot be reached", body = ErrorResponse),
+    ))]
+async fn embeddings_rendered(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(render): Path<String>,
+    Json(body): Json<Map<String, Value>>,
+) -> Result<Response, ApiError> {
+    models::parse_rendering(&render)?;
+    forward(&state, &principal, "/embeddings", body).await
+}
+
 async fn forward(
     state: &AppState,
     principal: &Principal,
@@ -85,17 +136,77 @@ async fn forward(
             .param("model")
             .remedy("name a model of an upstream that does"));
     }
+    // An agent of the configuration that the key may use stands for its first model.
+    let is_agent =
+        selector.agent.as_deref().filter(|name| state.app.agents().iter().any(|a| a.name == **name));
+    principal.require_models(is_agent, &[format!("{}/{}", choice.name, choice.model)])?;
+    let (charge, now) = (principal.charge(), now_ms());
+    let request = UsageCount { turns: 1, tokens: 0 };
+    if let Some(exceeded) = state.catalog.charge(&principal.user, charge.clone(), request, now).await? {
+        return Err(people::usage_exceeded(exceeded, now));
+    }
     body.insert("model".to_owned(), choice.model.as_str().into());
     let forwarded =
         state.app.pass_through(&choice, path, &Value::Object(body)).await.map_err(upstream_error)?;
-    let mut response = Response::new(Body::from_stream(
-        forwarded.body.map(|piece| piece.map_err(|failure| std::io::Error::other(failure.message))),
-    ));
+    let meter = UsageMeter::default();
+    let counted = meter.clone().count_at_end(state.clone(), principal.user.clone(), charge);
+    let pieces = forwarded.body.map(move |piece| {
+        let piece = piece.map_err(|failure| std::io::Error::other(failure.message))?;
+        meter.read(&piece);
+        Ok(Bytes::from(piece))
+    });
+    let mut response = Response::new(Body::from_stream(pieces.chain(counted)));
     if let Ok(kind) = HeaderValue::try_from(forwarded.content_type) {
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
     }
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
     Ok(response)
+}
+
+/// Reads how many tokens an answer has cost, streamed or whole, without holding it back.
+#[derive(Clone, Default)]
+struct UsageMeter(Arc<Mutex<Vec<u8>>>);
+
+/// End of an answer that is searched for its usage, in bytes: the usage stands behind everything else.
+const USAGE_TAIL_BYTES: usize = 4_096;
+const TOTAL_TOKENS: &str = "\"total_tokens\":";
+
+impl UsageMeter {
+    fn read(&self, piece: &[u8]) {
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend_from_slice(&piece[piece.len().saturating_sub(USAGE_TAIL_BYTES)..]);
+        let excess = tail.len().saturating_sub(USAGE_TAIL_BYTES);
+        tail.drain(..excess);
+    }
+
+    /// The last number of tokens that the answer names.
+    fn tokens(&self) -> u64 {
+        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&tail);
+        let Some((_, number)) = text.rsplit_once(TOTAL_TOKENS) else { return 0 };
+        let number = number.trim_start();
+        let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        number[..digits].parse::<u32>().map_or(0, u64::from)
+    }
+
+    /// An empty stream that counts the tokens when everything before it has been sent.
+    fn count_at_end(
+        self,
+        state: AppState,
+        user: String,
+        charge: TurnCharge,
+    ) -> impl Stream<Item = std::io::Result<Bytes>> + Send {
+        let count = async move {
+            let tokens = UsageCount { turns: 0, tokens: self.tokens() };
+            // It was allowed before; what it has cost is counted whatever the limits say.
+            let charge = TurnCharge { key_id: charge.key_id, ..TurnCharge::default() };
+            if let Err(error) = state.catalog.charge(&user, charge, tokens, now_ms()).await {
+                tracing::warn!(%error, "the tokens of a request that was passed on are not counted");
+            }
+            None
+        };
+        futures_util::stream::once(count).filter_map(std::future::ready)
+    }
 }
 
 fn upstream_choice(
@@ -111,7 +222,7 @@ fn upstream_choice(
 }
 
 /// The class of what the upstream says stays what it is, but for its own key: that is this server's affair.
-fn upstream_error(failure: UpstreamFailure) -> ApiError {
+pub(super) fn upstream_error(failure: UpstreamFailure) -> ApiError {
     let UpstreamFailure { kind, status, message, retry_after_ms } = failure;
     let status = status.and_then(|status| StatusCode::from_u16(status).ok());
     let passed_status = status.filter(|status| match *status {

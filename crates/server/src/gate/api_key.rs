@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::fmt;
 use subtle::ConstantTimeEq;
-use throughline_store::catalog::KeyRow;
+use throughline_store::KeyRow;
 
 /// Prefix of every key, so that scanners for leaked secrets find it.
 const PREFIX: &str = "tl_";
@@ -80,7 +80,7 @@ impl ApiKey {
 }
 
 /// So many random bytes of the system.
-pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], RandomnessError> {
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], RandomnessError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| RandomnessError)?;
     Ok(bytes)
@@ -101,6 +101,7 @@ mod tests {
             expires_at: None,
             last_used_at: None,
             revoked_at: None,
+            limits: Default::default(),
         }
     }
 

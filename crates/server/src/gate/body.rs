@@ -1,4 +1,5 @@
-//! Limits on a request's body while it is read: size, time, depth. Nothing is buffered here. R: R2, R4
+//! Limits on a request's body while it is read: size, time, depth. Nothing is buffered here.
+// R: R2, R4
 
 use crate::error::ApiError;
 use axum::body::{Body, Bytes, HttpBody};

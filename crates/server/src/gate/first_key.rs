@@ -1,9 +1,10 @@
-//! The first key: made at the first start, so that nobody has to know how before anything works. R: R4
+//! The first key: made at the first start, so that nobody has to know how before anything works.
+// R: R4
 
-use super::key_ring::{LOCAL_USER, MintError, NewApiKey};
+use super::key_ring::{MintError, NewApiKey};
 use super::{ApiKey, Gate};
 use crate::error::ApiError;
-use crate::principal::{KeyScope, KeyScopes};
+use crate::principal::{KeyScope, KeyScopes, LOCAL_USER};
 use jiff::Timestamp;
 use std::fs;
 use std::io::{self, Write};
@@ -59,7 +60,8 @@ impl Gate {
         {
             return Ok(FirstKey::Exists);
         }
-        let new = NewApiKey { name: FIRST_KEY_NAME.to_owned(), scopes: KeyScopes::all(), expires_at: None };
+        let new =
+            NewApiKey { name: FIRST_KEY_NAME.to_owned(), scopes: KeyScopes::all(), ..NewApiKey::default() };
         let (key, key_info) = self.mint(LOCAL_USER, new).await?;
         if let Err(source) = write_private(file, &format!("{}\n", key.reveal())) {
             // Nobody has seen it.

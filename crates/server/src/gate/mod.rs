@@ -1,26 +1,34 @@
 //! Checks that every request passes before a handler sees it: host name, origin, API key and its scopes; and the
-//! headers that every response carries. R: R4
+//! headers that every response carries.
 //!
 //! One layer around all routes. It denies by default: a route without a rule is refused.
+// R: R4
 
 mod api_key;
 mod body;
+mod credential;
 mod first_key;
 mod key_ring;
 mod live_streams;
 mod origin_check;
+mod proxy_user;
 mod route_rules;
+mod sign_in;
 mod ticket;
 
+pub(crate) use api_key::random_bytes;
 pub(crate) use api_key::{ApiKey, RandomnessError};
 pub use first_key::FirstKey;
 pub(crate) use key_ring::MintError;
-pub use key_ring::{KeyInfo, KeyStore, LOCAL_USER, NewApiKey};
+pub use key_ring::{KeyInfo, KeyStore, NewApiKey};
 
 use crate::error::ApiError;
 use crate::extract::is_json;
 use crate::net::ConnectionInfo;
-use crate::principal::{KeyScopes, Principal};
+#[cfg(feature = "oidc")]
+use crate::oidc::OidcProvider;
+pub(crate) use crate::principal::LOCAL_USER;
+use crate::principal::{Principal, SignInWay};
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
@@ -28,39 +36,36 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 pub(crate) use body::drain;
 use body::{BodyLimits, LimitedBody};
+use credential::{ShownCredential, check_csrf_intent, credential_of};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use key_ring::KeyRing;
 use live_streams::{CloseMode, LiveStreams, RevocableBody};
-use origin_check::{AllowedSites, KeyProof, SiteAdmission};
+use origin_check::{AllowedSites, KeyProof, RequestOrigin, SiteAdmission};
+use proxy_user::TrustedProxy;
 use route_rules::{RequestKind, RouteAccess};
+use sign_in::SignInGrant;
 use std::num::NonZeroU32;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use throughline::config::{AuthMode, ServerLimits, ServerSettings};
+use throughline_store::{KeyLimits, KeyRow, PageRequest, ResultPage, StoreError};
 use ticket::{TicketError, TicketStore};
 
 /// Raw HTML is never rendered, and nothing is loaded from elsewhere.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
-    media-src 'self' blob:; worker-src 'self'; connect-src 'self'; font-src 'self'; base-uri 'none'; \
-    form-action 'none'; frame-ancestors 'none'";
+    media-src 'self' blob:; worker-src 'self'; manifest-src 'self'; connect-src 'self'; font-src 'self'; \
+    frame-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-const API_KEY: HeaderName = HeaderName::from_static("api-key");
 /// The longest id of a request that is taken over from a proxy.
 const REQUEST_ID_BYTES_MAX: usize = 64;
-/// Lifetime of a link that signs a browser in. It also ends with the process.
-const SIGN_IN_LINK_TTL: Duration = Duration::from_secs(24 * 60 * 60);
-/// Lifetime of a browser's key.
-const BROWSER_KEY_TTL: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// Name of a browser's key in the list of keys.
-const BROWSER_KEY_NAME: &str = "browser";
 /// Interval for checking keys with open streams again, so that a revoked or expired key closes them within a second.
 const KEY_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -71,9 +76,14 @@ pub struct Gate(Arc<GateInner>);
 struct GateInner {
     auth: AuthMode,
     key_ring: KeyRing,
-    tickets: TicketStore,
+    /// A proxy that signs people in.
+    proxy: Option<TrustedProxy>,
+    /// A provider at which people sign in.
+    #[cfg(feature = "oidc")]
+    provider: Option<Arc<OidcProvider>>,
+    tickets: TicketStore<TicketOwner>,
     /// Tickets of links that sign a browser in.
-    sign_in_tickets: TicketStore,
+    sign_in_tickets: TicketStore<SignInGrant>,
     live_streams: LiveStreams,
     /// Settings that a reload can change.
     settings: RwLock<Arc<GateSettings>>,
@@ -120,6 +130,9 @@ impl Gate {
         Self(Arc::new(GateInner {
             auth: settings.auth,
             key_ring: KeyRing::new(keys),
+            proxy: settings.trusted_proxy.clone().and_then(TrustedProxy::new),
+            #[cfg(feature = "oidc")]
+            provider: settings.oidc.clone().map(OidcProvider::new).map(Arc::new),
             tickets: TicketStore::new(),
             sign_in_tickets: TicketStore::new(),
             live_streams: LiveStreams::default(),
@@ -142,7 +155,7 @@ impl Gate {
     ///
     /// # Errors
     /// 429: there have been too many within a minute.
-    pub fn check_turn_quota(&self, principal: &Principal) -> Result<(), ApiError> {
+    pub(crate) fn check_turn_quota(&self, principal: &Principal) -> Result<(), ApiError> {
         self.settings().check_turn_quota(principal)
     }
 
@@ -152,45 +165,18 @@ impl Gate {
     /// 429: too many are open.
     pub fn ticket(&self, principal: &Principal) -> Result<(String, Duration), ApiError> {
         let ttl = Duration::from_millis(self.settings().limits.ticket_ms);
-        match self.0.tickets.issue(principal.key_id.clone(), ttl) {
+        let owner = match (&principal.key_id, principal.signed_in_by) {
+            (Some(key_id), _) => TicketOwner::Key(key_id.clone()),
+            (None, SignInWay::Proxy) => TicketOwner::Person(principal.user.clone()),
+            (None, _) => TicketOwner::Nobody,
+        };
+        match self.0.tickets.issue(owner, ttl) {
             Ok(ticket) => Ok((ticket, ttl)),
             Err(TicketError::TooMany) => {
                 Err(ApiError::too_many("tickets_open", "too many tickets are open", ttl.as_secs().max(1)))
             }
             Err(TicketError::NoRandomness) => Err(ApiError::internal(RandomnessError)),
         }
-    }
-
-    /// Code after `#sign-in=` of a link that signs one browser in, for the operator at the server's terminal.
-    ///
-    /// # Errors
-    /// The system has no random bytes.
-    pub fn sign_in_link(&self) -> Result<String, RandomnessError> {
-        self.0.sign_in_tickets.issue(None, SIGN_IN_LINK_TTL).map_err(|_| RandomnessError)
-    }
-
-    /// A key for the browser that was given such a link, which is used up by that.
-    ///
-    /// # Errors
-    /// 401: there is no such link, or it was used, or is too old. The store.
-    pub async fn sign_in(&self, ticket: &str) -> Result<(ApiKey, KeyInfo), ApiError> {
-        if self.0.sign_in_tickets.take(ticket).is_none() {
-            return Err(ApiError::new(
-                StatusCode::UNAUTHORIZED,
-                "sign_in",
-                "there is no such link, or it was used, or is too old",
-            )
-            .remedy(
-                "each start of `throughline serve` prints another one; `throughline keys create` makes a key",
-            ));
-        }
-        let expires_at = jiff::Timestamp::now().as_millisecond() + BROWSER_KEY_TTL.as_millis() as i64;
-        let new = NewApiKey {
-            name: BROWSER_KEY_NAME.to_owned(),
-            scopes: KeyScopes::all(),
-            expires_at: Some(expires_at),
-        };
-        self.mint(LOCAL_USER, new).await.map_err(ApiError::internal)
     }
 
     /// Makes a key.
@@ -213,6 +199,47 @@ impl Gate {
         Ok(revoked)
     }
 
+    /// Forgets a person who was removed with their keys, and ends their streams and sockets.
+    pub(crate) fn close_person(&self, user: &str, key_ids: &[String]) {
+        self.forget_cached();
+        self.0.live_streams.close_all(&live_name_of(user));
+        for key_id in key_ids {
+            self.0.live_streams.close_all(key_id);
+        }
+    }
+
+    /// Reads keys and people again: something about them has changed.
+    pub(crate) fn forget_cached(&self) {
+        self.0.key_ring.forget_cached();
+    }
+
+    /// Sets what a key may use. `false`: this user has no such key.
+    ///
+    /// # Errors
+    /// As [`MintError`] says.
+    pub async fn set_key_limits(
+        &self,
+        user: &str,
+        key_id: &str,
+        limits: KeyLimits,
+    ) -> Result<bool, MintError> {
+        self.0.key_ring.set_limits(user, key_id, limits).await
+    }
+
+    /// Keys of a person, or of all people, newest first.
+    pub(crate) async fn keys_page(
+        &self,
+        user: Option<&str>,
+        page: &PageRequest,
+    ) -> Result<ResultPage<KeyRow>, StoreError> {
+        self.0.key_ring.page(user, page).await
+    }
+
+    /// A key by its id, of whichever person.
+    pub(crate) async fn key(&self, key_id: &str) -> Result<Option<KeyRow>, StoreError> {
+        self.0.key_ring.get(key_id).await
+    }
+
     /// The keys of a user.
     ///
     /// # Errors
@@ -228,13 +255,19 @@ impl Gate {
         loop {
             every.tick().await;
             for key_id in self.0.live_streams.keys() {
-                if !self.0.key_ring.is_valid(&key_id).await {
+                let is_valid = match key_id.strip_prefix(LIVE_PERSON) {
+                    Some(user) => self.0.key_ring.is_active(user).await,
+                    None => self.0.key_ring.is_valid(&key_id).await,
+                };
+                if !is_valid {
                     self.0.live_streams.close_all(&key_id);
                 }
             }
             self.0.key_ring.evict_expired();
             self.0.tickets.evict_expired();
             self.0.sign_in_tickets.evict_expired();
+            #[cfg(feature = "oidc")]
+            self.0.provider.iter().for_each(|provider| provider.evict_expired());
             self.settings().new_turns.retain_recent();
         }
     }
@@ -244,7 +277,12 @@ impl Gate {
     }
 
     /// Everything that is asked of a request, the cheapest first.
-    async fn admit(&self, settings: &GateSettings, parts: &Parts) -> Result<AdmittedRequest, ApiError> {
+    async fn admit(
+        &self,
+        settings: &GateSettings,
+        parts: &Parts,
+        page: &RequestOrigin,
+    ) -> Result<AdmittedRequest, ApiError> {
         let limits = &settings.limits;
         let Some(pattern) = parts.extensions.get::<MatchedPath>() else {
             // Nothing is there, which is no secret; the fallback says so.
@@ -279,10 +317,10 @@ impl Gate {
         let RouteAccess::Scope(scope) = access else {
             return Ok(AdmittedRequest { principal: None, body_limits });
         };
-        let principal = self.principal(credential).await?;
+        let principal = self.principal(credential, parts, page).await?;
         // Behind the key: who has none is told that, and nothing else.
         if !route_rules::is_read(method) {
-            check_csrf_intent(&parts.headers)?;
+            check_csrf_intent(&parts.headers, principal.signed_in_by)?;
         }
         principal.require(scope)?;
         if matches!(kind, RequestKind::NewTurn | RequestKind::Chat) {
@@ -302,14 +340,45 @@ impl Gate {
     }
 
     /// Principal of a request, for every kind of credential.
-    async fn principal(&self, credential: ShownCredential) -> Result<Principal, ApiError> {
-        match (self.0.auth, credential) {
-            (AuthMode::Off, _) => Ok(Principal::local(LOCAL_USER)),
-            (AuthMode::Keys, ShownCredential::Nothing) => Err(ApiError::unauthenticated()),
-            (AuthMode::Keys, ShownCredential::Key(text)) => self.0.key_ring.principal(&text).await,
-            (AuthMode::Keys, ShownCredential::Ticket(ticket)) => match self.0.tickets.take(&ticket) {
-                Some(Some(key_id)) => self.0.key_ring.principal_of(&key_id).await,
-                Some(None) | None => Err(ApiError::new(
+    async fn principal(
+        &self,
+        credential: ShownCredential,
+        parts: &Parts,
+        page: &RequestOrigin,
+    ) -> Result<Principal, ApiError> {
+        if self.0.auth == AuthMode::Off {
+            return Ok(Principal::local(LOCAL_USER));
+        }
+        let proxied = match &self.0.proxy {
+            Some(proxy) => proxy.person(parts)?.map(|person| (proxy, person)),
+            None => None,
+        };
+        let Some((proxy, person)) = proxied else { return self.principal_of(credential).await };
+        if !matches!(credential, ShownCredential::Nothing) {
+            let principal = self.principal_of(credential).await?;
+            let is_same = principal.user == person.name;
+            return if is_same { Ok(principal) } else { Err(proxy_user::identities_differ()) };
+        }
+        if *page != RequestOrigin::Own {
+            return Err(proxy_user::needs_key_of_its_own());
+        }
+        let row = self.0.key_ring.signed_in(&person.name, person.is_admin, proxy.creates()).await?;
+        key_ring::principal_of_person(person.name, row, proxy.person_scopes(), SignInWay::Proxy)
+    }
+
+    /// Principal of a key or a ticket.
+    async fn principal_of(&self, credential: ShownCredential) -> Result<Principal, ApiError> {
+        match credential {
+            ShownCredential::Nothing => Err(ApiError::unauthenticated()),
+            ShownCredential::Key(text) => self.0.key_ring.principal(&text).await,
+            ShownCredential::Ticket(ticket) => match self.0.tickets.take(&ticket) {
+                Some(TicketOwner::Key(key_id)) => self.0.key_ring.principal_of(&key_id).await,
+                Some(TicketOwner::Person(user)) => {
+                    let row = self.0.key_ring.signed_in(&user, None, false).await?;
+                    let given = self.0.proxy.as_ref().map(TrustedProxy::person_scopes).unwrap_or_default();
+                    key_ring::principal_of_person(user, row, given, SignInWay::Proxy)
+                }
+                Some(TicketOwner::Nobody) | None => Err(ApiError::new(
                     StatusCode::UNAUTHORIZED,
                     "ticket",
                     "there is no such ticket, or it was used, or is too old",
@@ -320,70 +389,30 @@ impl Gate {
     }
 }
 
-/// Credential of a request.
-enum ShownCredential {
-    Nothing,
+/// Owner of a ticket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum TicketOwner {
+    /// Whoever uses a server without keys.
+    Nobody,
     Key(String),
-    Ticket(String),
+    /// A person whom the proxy has signed in.
+    Person(String),
 }
 
-/// The one place that takes a key out of a request.
-fn credential_of(parts: &Parts) -> Result<ShownCredential, ApiError> {
-    let ambiguous = || {
-        ApiError::new(
-            StatusCode::UNAUTHORIZED,
-            "several_keys",
-            "more than one key was shown, and they differ",
-        )
-        .remedy("send one `Authorization: Bearer <key>`")
-    };
-    let mut credential: Option<String> = None;
-    for name in [AUTHORIZATION, X_API_KEY, API_KEY] {
-        for value in parts.headers.get_all(&name) {
-            let text = value.to_str().map_err(|_| ApiError::unauthenticated())?;
-            let key = if name == AUTHORIZATION {
-                bearer(text).ok_or_else(ApiError::unauthenticated)?
-            } else {
-                text.trim()
-            };
-            match &credential {
-                Some(other) if other != key => return Err(ambiguous()),
-                _ => credential = Some(key.to_owned()),
-            }
-        }
-    }
-    if let Some(key) = credential {
-        return Ok(ShownCredential::Key(key));
-    }
-    // In the address only where nothing else can be sent, since addresses are logged.
-    let ticket = parts
-        .uri
-        .query()
-        .filter(|_| route_rules::is_read(&parts.method))
-        .and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("ticket=")));
-    Ok(ticket.map_or(ShownCredential::Nothing, |ticket| ShownCredential::Ticket(ticket.to_owned())))
+/// Beginning of the name under which the streams of a person without a key are known. No key has such an id.
+const LIVE_PERSON: &str = "person ";
+
+fn live_name_of(user: &str) -> String {
+    format!("{LIVE_PERSON}{user}")
 }
 
-fn bearer(text: &str) -> Option<&str> {
-    let (scheme, key) = text.trim().split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
-}
-
-/// A form of another page can send a body, but neither of these: what changes something shows that it comes from a program.
-fn check_csrf_intent(headers: &HeaderMap) -> Result<(), ApiError> {
-    let has_key = [AUTHORIZATION, X_API_KEY, API_KEY].iter().any(|name| headers.contains_key(name));
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if has_key || kind == "application/json" || kind == "multipart/form-data" {
-        return Ok(());
+/// Name under which the streams of a principal are known; `None` on a server without keys.
+fn live_name(principal: &Principal) -> Option<String> {
+    match (&principal.key_id, principal.signed_in_by) {
+        (Some(key_id), _) => Some(key_id.clone()),
+        (None, SignInWay::Proxy) => Some(live_name_of(&principal.user)),
+        (None, _) => None,
     }
-    Err(ApiError::new(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "content_type",
-        "what changes something must be JSON or a form with files",
-    )
-    .remedy("send `Content-Type: application/json`")
-    .param("Content-Type"))
 }
 
 fn plain_body_limits(limits: &ServerLimits, headers: &HeaderMap) -> BodyLimits {
@@ -425,7 +454,7 @@ async fn admit_request(State(gate): State<Gate>, request: Request, next: Next) -
             (response, None)
         }
         Ok(SiteAdmission::Request(page)) => {
-            let (mut response, user) = match gate.admit(&settings, &parts).await {
+            let (mut response, user) = match gate.admit(&settings, &parts, &page).await {
                 Err(error) => {
                     if error.status == StatusCode::PAYLOAD_TOO_LARGE {
                         drain(body, &parts.headers).await;
@@ -463,7 +492,7 @@ impl Gate {
     ) -> Response {
         let AdmittedRequest { principal, body_limits } = admitted;
         let connection = parts.extensions.get::<ConnectionInfo>().cloned();
-        let key_id = principal.as_ref().and_then(|principal| principal.key_id.clone());
+        let live_name = principal.as_ref().and_then(live_name);
         if let Some(principal) = principal {
             parts.extensions.insert(principal);
         }
@@ -481,9 +510,9 @@ impl Gate {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             return response;
         }
-        match key_id {
+        match live_name {
             None => response,
-            Some(key_id) => self.track_stream(response, &key_id, connection),
+            Some(name) => self.track_stream(response, &name, connection),
         }
     }
 

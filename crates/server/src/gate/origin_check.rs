@@ -1,5 +1,6 @@
 //! Checks of `Host` and `Origin`, and CORS. Any page in the user's browser can send requests to this machine; its
-//! permissions are decided here, before anything else. R: R4
+//! permissions are decided here, before anything else.
+// R: R4
 
 use crate::error::ApiError;
 use crate::net::ConnectionInfo;

@@ -1,4 +1,5 @@
-//! Access rules of all routes. A route without a rule is refused, so a new route is closed until it has one. R: R4
+//! Access rules of all routes. A route without a rule is refused, so a new route is closed until it has one.
+// R: R4
 
 use crate::principal::KeyScope;
 use http::Method;
@@ -34,6 +35,7 @@ struct RouteRule {
 const OPEN: RouteAccess = RouteAccess::Open;
 const CHAT: RouteAccess = RouteAccess::Scope(KeyScope::Chat);
 const TOOLS: RouteAccess = RouteAccess::Scope(KeyScope::Tools);
+const AGENTS: RouteAccess = RouteAccess::Scope(KeyScope::Agents);
 const ADMIN: RouteAccess = RouteAccess::Scope(KeyScope::Admin);
 
 const fn route_rule(path: &'static str, reads: RouteAccess, writes: RouteAccess) -> RouteRule {
@@ -49,7 +51,12 @@ const RULES: &[RouteRule] = &[
     // The page and its files: the same for everybody.
     route_rule("/{}", OPEN, ADMIN),
     route_rule("/c/{}", OPEN, ADMIN),
+    route_rule("/s/{}", OPEN, ADMIN),
+    route_rule("/history/calls", OPEN, ADMIN),
     route_rule("/assets/{}", OPEN, ADMIN),
+    // The way to the provider and back.
+    route_rule("/sign-in", OPEN, ADMIN),
+    route_rule("/frames/{}", OPEN, ADMIN),
     route_rule("/home", OPEN, ADMIN),
     route_rule("/home.css", OPEN, ADMIN),
     route_rule("/home.js", OPEN, ADMIN),
@@ -58,10 +65,14 @@ const RULES: &[RouteRule] = &[
     route_rule("/docs", OPEN, ADMIN),
     route_rule("/v1/docs", OPEN, ADMIN),
     route_rule("/v1/openapi.json", OPEN, ADMIN),
+    // The token in the address is the key of a program that was started here.
+    route_rule("/plugin-callback/{}", ADMIN, OPEN),
     // The same as without it, with a choice in the address.
     route_rule("/render", CHAT, CHAT),
-    route_rule("/v1/agent-fields", CHAT, ADMIN),
+    route_rule("/v1/agent-fields", CHAT, AGENTS),
     route_rule("/v1/agents", CHAT, CHAT),
+    // What is sent there is spoken or written down, and forgotten.
+    route_rule("/v1/audio", CHAT, CHAT),
     route_rule("/v1/calls", CHAT, CHAT),
     route_rule("/v1/chat/completions", CHAT, CHAT),
     route_rule("/v1/clients", CHAT, CHAT),
@@ -73,15 +84,23 @@ const RULES: &[RouteRule] = &[
     route_rule("/v1/files", CHAT, CHAT),
     route_rule("/v1/history", CHAT, CHAT),
     route_rule("/v1/keys", ADMIN, ADMIN),
+    route_rule("/v1/me", CHAT, CHAT),
+    // What happens on the whole server.
+    route_rule("/v1/metrics", ADMIN, ADMIN),
     route_rule("/v1/models", CHAT, CHAT),
     route_rule("/v1/parse", CHAT, CHAT),
     route_rule("/v1/prompts", CHAT, CHAT),
     // What it takes is what a link in a chat shows in place of a key.
     route_rule("/v1/question-links", OPEN, OPEN),
     route_rule("/v1/remembered", CHAT, CHAT),
+    route_rule("/v1/saved-prompts", CHAT, CHAT),
     route_rule("/v1/search", CHAT, CHAT),
     // What it takes is what a link shows in place of a key.
+    route_rule("/v1/shared", OPEN, OPEN),
+    route_rule("/v1/shares", CHAT, CHAT),
+    // What it takes is what a link shows in place of a key.
     route_rule("/v1/sign-in", OPEN, OPEN),
+    route_rule("/v1/sign-out", CHAT, CHAT),
     route_rule("/v1/telemetry", CHAT, CHAT),
     route_rule("/v1/tickets", CHAT, CHAT),
     route_rule("/v1/tools", CHAT, CHAT),
@@ -91,17 +110,27 @@ const RULES: &[RouteRule] = &[
     route_rule("/v1/upstreams", CHAT, ADMIN),
     // It looks for models on this machine, and says which keys the environment has.
     route_rule("/v1/upstreams/known", ADMIN, ADMIN),
+    route_rule("/v1/users", ADMIN, ADMIN),
+    route_rule("/v1/voices", CHAT, CHAT),
     route_rule("/v1/ws", CHAT, CHAT),
     #[cfg(feature = "test-routes")]
     route_rule("/_echo", OPEN, ADMIN),
 ];
 
 /// Routes that begin a turn.
-const NEW_TURN: [&str; 3] = ["/v1/turns", "/v1/completions", "/v1/embeddings"];
+const NEW_TURN: [&str; 7] = [
+    "/v1/turns",
+    "/v1/turns/{turn_id}/calls/{tool_id}/retry",
+    "/v1/audio/speech",
+    "/v1/completions",
+    "/v1/embeddings",
+    "/render/{render}/v1/completions",
+    "/render/{render}/v1/embeddings",
+];
 /// Those whose body holds pictures.
 const CHAT_BODY: [&str; 2] = ["/v1/chat/completions", "/render/{render}/v1/chat/completions"];
 /// Routes whose body is a file.
-const UPLOAD: [&str; 3] = ["/v1/files", "/v1/conversations/import", "/v1/decode"];
+const UPLOAD: [&str; 4] = ["/v1/audio/transcriptions", "/v1/files", "/v1/conversations/import", "/v1/decode"];
 
 /// Access that the route of this pattern requires; `None` if it has no rule.
 pub(super) fn required_access(pattern: &str, method: &Method) -> Option<RouteAccess> {

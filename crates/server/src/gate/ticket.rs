@@ -15,13 +15,13 @@ const TICKET_BYTES: usize = 32;
 const OPEN_MAX: usize = 4_096;
 
 /// The tickets that nobody has used yet. They do not outlive the process: a page asks for another one.
-pub(super) struct TicketStore {
+pub(super) struct TicketStore<T> {
     /// By hash: whoever can measure how long looking up takes learns nothing of a ticket.
-    open: Mutex<HashMap<blake3::Hash, StoredTicket>>,
+    open: Mutex<HashMap<blake3::Hash, StoredTicket<T>>>,
 }
 
-struct StoredTicket {
-    key_id: Option<String>,
+struct StoredTicket<T> {
+    owner: T,
     expires_at: Instant,
 }
 
@@ -40,13 +40,13 @@ impl From<RandomnessError> for TicketError {
     }
 }
 
-impl TicketStore {
+impl<T> TicketStore<T> {
     pub(super) fn new() -> Self {
         Self { open: Mutex::default() }
     }
 
-    /// A ticket of this key; `None` = of a server without keys.
-    pub(super) fn issue(&self, key_id: Option<String>, ttl: Duration) -> Result<String, TicketError> {
+    /// A ticket of this owner.
+    pub(super) fn issue(&self, owner: T, ttl: Duration) -> Result<String, TicketError> {
         let ticket = URL_SAFE_NO_PAD.encode(random_bytes::<TICKET_BYTES>()?);
         let now = Instant::now();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,15 +56,15 @@ impl TicketStore {
         if open.len() >= OPEN_MAX {
             return Err(TicketError::TooMany);
         }
-        open.insert(blake3::hash(ticket.as_bytes()), StoredTicket { key_id, expires_at: now + ttl });
+        open.insert(blake3::hash(ticket.as_bytes()), StoredTicket { owner, expires_at: now + ttl });
         Ok(ticket)
     }
 
-    /// The key of a ticket, which is used up by that. `None`: there is no such ticket, or it was used, or is too old.
-    pub(super) fn take(&self, ticket: &str) -> Option<Option<String>> {
+    /// The owner of a ticket, which is used up by that. `None`: there is no such ticket, or it was used, or is too old.
+    pub(super) fn take(&self, ticket: &str) -> Option<T> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let ticket = open.remove(&blake3::hash(ticket.as_bytes()))?;
-        (Instant::now() < ticket.expires_at).then_some(ticket.key_id)
+        (Instant::now() < ticket.expires_at).then_some(ticket.owner)
     }
 
     /// Forgets those that are too old.
@@ -83,9 +83,9 @@ mod tests {
     async fn a_ticket_is_good_once_and_for_its_time() {
         let tickets = TicketStore::new();
         let minute = Duration::from_secs(60);
-        let issue = || tickets.issue(Some("k".to_owned()), minute).unwrap();
+        let issue = || tickets.issue("k", minute).unwrap();
         let ticket = issue();
-        assert_eq!(tickets.take(&ticket), Some(Some("k".to_owned())));
+        assert_eq!(tickets.take(&ticket), Some("k"));
         assert_eq!(tickets.take(&ticket), None, "used");
         assert_eq!(tickets.take(""), None);
         let (in_time, late) = (issue(), issue());
@@ -101,10 +101,10 @@ mod tests {
         let tickets = TicketStore::new();
         let second = Duration::from_secs(1);
         for _ in 0..OPEN_MAX {
-            tickets.issue(None, second).unwrap();
+            tickets.issue((), second).unwrap();
         }
-        assert_eq!(tickets.issue(None, second), Err(TicketError::TooMany));
+        assert_eq!(tickets.issue((), second), Err(TicketError::TooMany));
         tokio::time::advance(second).await;
-        assert!(tickets.issue(None, second).is_ok());
+        assert!(tickets.issue((), second).is_ok());
     }
 }

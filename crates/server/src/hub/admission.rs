@@ -1,5 +1,6 @@
 //! Limit of running turns per key. Checking and reserving are one step under one lock: however many requests arrive at
-//! once, no more turns run than the limit allows. // R: R4
+//! once, no more turns run than the limit allows.
+// R: R4
 
 use super::Hub;
 use super::running_turns::TurnEntry;
@@ -20,10 +21,13 @@ pub(super) struct TurnTable {
 
 impl TurnTable {
     /// Number of turns that count against a limit: running ones and those that are being started. A parked turn runs
-    /// nothing and does not count.
+    /// nothing and does not count, nor does one that has ended and is still being recorded: whoever has read its end may start
+    /// the next one.
     fn count_for(&self, limit_key: &str) -> usize {
         let runs = |running: &&TurnEntry| {
-            running.parked.is_none() && running.info.counted_as.as_deref() == Some(limit_key)
+            running.parked.is_none()
+                && !running.control.is_over()
+                && running.info.counted_as.as_deref() == Some(limit_key)
         };
         let starting = self.starting.get(limit_key).copied().unwrap_or_default();
         self.by_id.values().filter(runs).count() + starting as usize
@@ -33,7 +37,7 @@ impl TurnTable {
     ///
     /// # Errors
     /// 429 `too_many_turns`.
-    pub fn check_capacity(&self, limit_key: &str, turns_max: u32) -> Result<(), ApiError> {
+    pub(super) fn check_capacity(&self, limit_key: &str, turns_max: u32) -> Result<(), ApiError> {
         if self.count_for(limit_key) < turns_max as usize {
             return Ok(());
         }
@@ -43,7 +47,12 @@ impl TurnTable {
     }
 
     /// The turn runs, in the place that was kept for it.
-    pub fn insert_running(&mut self, id: TurnId, running: TurnEntry, admission: Option<&mut TurnAdmission>) {
+    pub(super) fn insert_running(
+        &mut self,
+        id: TurnId,
+        running: TurnEntry,
+        admission: Option<&mut TurnAdmission>,
+    ) {
         if let Some(limit_key) = admission.and_then(|admission| admission.limit_key.take()) {
             self.release_starting(&limit_key);
         }

@@ -1,4 +1,5 @@
-//! Graceful shutdown: turns finish, or are handed over to the next process that opens the store. R: O2
+//! Graceful shutdown: turns finish, or are handed over to the next process that opens the store.
+// R: O2
 
 use super::Hub;
 use std::time::Duration;

@@ -1,12 +1,12 @@
-//! History of a turn: the path through its conversation, and the messages that each turn on it adds. R: S4
+//! History of a turn: the path through its conversation, and the messages that each turn on it adds.
+// R: S4
 
 use super::Hub;
 use crate::error::ApiError;
 use std::collections::VecDeque;
 use throughline::{Event, StoredTurn};
 use throughline_engine::{EventSeq, StepProviderState};
-use throughline_store::LogError;
-use throughline_store::catalog::{PathTurn, TurnParent};
+use throughline_store::{LogError, PathTurn, TurnParent};
 use throughline_wire::Message;
 
 /// Records read at once to fold them.

@@ -9,6 +9,7 @@ mod history;
 mod idempotency;
 mod merge_queue;
 mod parked;
+mod peers;
 mod remote_turns;
 mod resume;
 mod running_turns;
@@ -20,6 +21,7 @@ mod viewer_slots;
 pub use drain::DrainSummary;
 pub use merge_queue::MERGE_AFTER;
 pub(crate) use parked::{UnparkOutcome, WaitsFor};
+pub(crate) use peers::{PeerAnswer, PeerCommand, forward_commands};
 pub(crate) use running_turns::RunningTurn;
 pub use start::TurnSpec;
 pub(crate) use start::{ConversationRef, OnDisconnect, ParentRef, StartedTurn};
@@ -30,14 +32,15 @@ use crate::telemetry::{CallHistory, Telemetry, TelemetryCell, ViewerResume};
 use crate::viewer::{ResumeFrom, Viewer, ViewerWatchdog};
 use admission::TurnTable;
 use idempotency::IdempotencyLocks;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use throughline::config::ServerLimits;
 use throughline::{Throughline, TurnControl};
 use throughline_engine::TurnId;
-use throughline_store::catalog::TurnRow;
-use throughline_store::{Catalog, Log};
+use throughline_store::{Catalog, Log, TurnRow};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use viewer_slots::ViewerSlots;
@@ -53,6 +56,9 @@ struct HubInner {
     limits: ServerLimits,
     turns: Mutex<TurnTable>,
     idempotency: IdempotencyLocks,
+    /// Turns that were taken over and do not run here yet.
+    resuming: Mutex<HashSet<TurnId>>,
+    resumed: Notify,
     viewer_slots: ViewerSlots,
     watchdog: ViewerWatchdog,
     telemetry: TelemetryCell,
@@ -99,6 +105,8 @@ impl Hub {
             merge_queue: OnceLock::new(),
             turns: Mutex::default(),
             idempotency: IdempotencyLocks::default(),
+            resuming: Mutex::default(),
+            resumed: Notify::new(),
             viewer_slots: ViewerSlots::default(),
             ready: AtomicBool::new(false),
             stopping: CancellationToken::new(),
@@ -119,7 +127,12 @@ impl Hub {
         self.0.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True once all turns that were open at startup are running again. R: S2
+    fn resuming(&self) -> MutexGuard<'_, HashSet<TurnId>> {
+        self.0.resuming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True once all turns that were open at startup are running again.
+    // R: S2
     pub fn is_ready(&self) -> bool {
         self.0.ready.load(Ordering::Acquire) && !self.0.stopping.is_cancelled()
     }
@@ -145,6 +158,7 @@ impl Hub {
     /// 404: there is none, or it is another user's. 503: the server is starting and has not come to it yet (`starting`), or
     /// another server runs it (`owned_elsewhere`).
     pub async fn control(&self, user: &str, turn: &TurnId) -> Result<TurnState, ApiError> {
+        self.wait_until_resumed(turn).await;
         if let Some(running) = self.turns().get(turn).filter(|running| running.info.user == user) {
             return Ok(TurnState::Running(running.control.clone()));
         }

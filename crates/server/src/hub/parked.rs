@@ -24,7 +24,7 @@ const EVICTED_TEXT: &str =
 /// Input that a parked turn waits for, from another request of the same requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum WaitsFor {
+pub(crate) enum WaitsFor {
     /// Results of calls that the requester runs.
     ToolResults,
     /// A yes or a no.
@@ -50,8 +50,8 @@ enum ParkedEnd {
 
 /// Result of trying to continue a parked turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a turn that is over, or about to be, is not gone on with"]
-pub enum UnparkOutcome {
+#[must_use = "a turn that has ended, or is about to, cannot be continued"]
+pub(crate) enum UnparkOutcome {
     /// It runs: it can be given what it waits for.
     Running,
     /// It is over, or being ended to make room: the request is answered by a new turn.
@@ -61,7 +61,7 @@ pub enum UnparkOutcome {
 impl Hub {
     /// Parks a turn whose answer ended with its event `after`. If it has ended, or goes on already, nothing happens.
     /// Parking a parked turn again makes it the newest.
-    pub fn park(&self, turn: &TurnId, after: EventSeq, waits_for: WaitsFor) {
+    pub(crate) fn park(&self, turn: &TurnId, after: EventSeq, waits_for: WaitsFor) {
         let since = jiff::Timestamp::now().as_millisecond();
         let mut turns = self.turns();
         turns.parked_counter += 1;
@@ -90,7 +90,7 @@ impl Hub {
     ///
     /// # Errors
     /// 429 `too_many_turns`: it would be one more than may run. It stays parked.
-    pub fn unpark(&self, user: &str, turn: &TurnId) -> Result<UnparkOutcome, ApiError> {
+    pub(crate) fn unpark(&self, user: &str, turn: &TurnId) -> Result<UnparkOutcome, ApiError> {
         let mut turns = self.turns();
         let Some(entry) = turns.get(turn).filter(|entry| entry.info.user == user) else {
             return Ok(UnparkOutcome::Ended);

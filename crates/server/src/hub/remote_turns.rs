@@ -27,17 +27,26 @@ impl Hub {
 
     /// The error for a new turn in a conversation whose last one has not ended.
     pub(super) async fn conversation_busy(&self, turn: &str) -> ApiError {
-        let busy = ApiError::conflict(
-            "conversation_busy",
-            format!("turn `{turn}` of this conversation is still running"),
-        )
-        .with_extra("turn_id", turn);
+        let message = format!("turn `{turn}` of this conversation is still running");
+        let own = format!(
+            "follow it (GET /v1/turns/{turn}/events), say something to it (…/messages), or cancel it"
+        );
+        self.open_turn_error(ApiError::conflict("conversation_busy", message), turn, own).await
+    }
+
+    /// The error for the removal of a conversation with a turn that has not ended.
+    pub(crate) async fn turn_running(&self, turn: &str) -> ApiError {
+        let error = ApiError::conflict("turn_running", "a turn of this conversation is still running");
+        self.open_turn_error(error, turn, format!("cancel it first: POST /v1/turns/{turn}/cancel")).await
+    }
+
+    /// With the turn that is open, and what can be done: by its owner if another server runs it, else by the sender.
+    async fn open_turn_error(&self, error: ApiError, turn: &str, own_remedy: String) -> ApiError {
+        let error = error.with_extra("turn_id", turn);
         match self.0.log.remote_owner(turn).await {
-            Ok(Some(owner)) => busy.remedy(remedy(&owner)).with_extra("owner", owner.name),
+            Ok(Some(owner)) => error.remedy(remedy(&owner)).with_extra("owner", owner.name),
             // Who runs it is not worth another error.
-            Ok(None) | Err(_) => busy.remedy(format!(
-                "follow it (GET /v1/turns/{turn}/events), say something to it (…/messages), or cancel it"
-            )),
+            Ok(None) | Err(_) => error.remedy(own_remedy),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Turns that were running when the server stopped, however it stopped: they go on before it calls itself ready. R: S2, S3
+//! Turns that were running when the server stopped, however it stopped: they go on before it calls itself ready.
+// R: S2, S3
 
 use super::history::HistoryError;
 use super::running_turns::{TurnInfo, model_of};
@@ -12,8 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use throughline::{CommandAck, Event, HistorySource};
 use throughline_engine::{EventSeq, REQUESTER, TurnId};
-use throughline_store::StoreError;
-use throughline_store::catalog::OpenTurn;
+use throughline_store::{OpenTurn, StoreError};
 
 /// Turns that are read and begun again beside each other.
 const RESUME_CONCURRENCY: usize = 16;
@@ -23,11 +23,11 @@ const RESUME_CONCURRENCY: usize = 16;
 pub struct ResumeSummary {
     /// Those that go on, or had ended without anyone keeping their end.
     pub turns: usize,
-    /// Those that cannot be gone on with here: a later release wrote them, or they cannot be read.
+    /// Turns that cannot be resumed here: a later release wrote them, or they cannot be read.
     pub skipped: usize,
 }
 
-enum ResumeOutcome {
+pub(super) enum ResumeOutcome {
     Resumed,
     Skipped,
 }
@@ -39,6 +39,11 @@ impl Hub {
     /// # Errors
     /// The catalog cannot be read.
     pub async fn resume_open(&self) -> Result<ResumeSummary, StoreError> {
+        if let Some(peers) = self.0.log.peers() {
+            let turns = self.take_over_all(&*peers).await?;
+            self.0.ready.store(true, Ordering::Release);
+            return Ok(ResumeSummary { turns, skipped: 0 });
+        }
         let open = self.0.catalog.open_turns().await?;
         if let Some(history) = self.0.history.get() {
             history.rebuild(open.iter().map(|turn| (turn.user.clone(), turn.id.clone())));
@@ -51,6 +56,35 @@ impl Hub {
         let skipped = outcomes.iter().filter(|outcomes| matches!(outcomes, ResumeOutcome::Skipped)).count();
         self.0.ready.store(true, Ordering::Release);
         Ok(ResumeSummary { turns: outcomes.len() - skipped, skipped })
+    }
+
+    /// Goes on with the turns of one conversation that have no end, and leaves all others to the next server. For a program
+    /// that has the store to itself for one conversation.
+    ///
+    /// # Errors
+    /// The catalog cannot be read.
+    pub async fn resume_conversation(&self, conversation: &str) -> Result<ResumeSummary, StoreError> {
+        let mut open = self.0.catalog.open_turns().await?;
+        open.retain(|turn| {
+            turn.conversation_id.as_deref() == Some(conversation)
+                && self.turns().get(&TurnId::new(turn.id.as_str())).is_none()
+        });
+        if let Some(history) = self.0.history.get() {
+            history.rebuild(open.iter().map(|turn| (turn.user.clone(), turn.id.clone())));
+        }
+        let mut summary = ResumeSummary::default();
+        for turn in open {
+            match self.resume_turn(turn).await {
+                ResumeOutcome::Resumed => summary.turns += 1,
+                ResumeOutcome::Skipped => summary.skipped += 1,
+            }
+        }
+        Ok(summary)
+    }
+
+    /// Answers requests without resuming any turn. For a program that has the store to itself.
+    pub fn skip_resume(&self) {
+        self.0.ready.store(true, Ordering::Release);
     }
 
     /// Cancels a turn unless a viewer reconnects. Former viewers reconnect within seconds, so their absence right after
@@ -102,7 +136,7 @@ impl Hub {
         first.map_or_else(|| jiff::Timestamp::now().as_millisecond(), |event| event.timestamp)
     }
 
-    async fn resume_turn(&self, open: OpenTurn) -> ResumeOutcome {
+    pub(super) async fn resume_turn(&self, open: OpenTurn) -> ResumeOutcome {
         let OpenTurn { id, user, conversation_id, stored } = open;
         let turn_id = TurnId::new(id.as_str());
         let (stored, metadata) = match turn_record::read(&stored) {
@@ -166,7 +200,7 @@ impl Hub {
                 ResumeOutcome::Resumed
             }
             Err(error) => {
-                tracing::error!(turn_id = id, %error, "a turn that was running cannot be gone on with");
+                tracing::error!(turn_id = id, %error, "a turn that was running cannot be resumed");
                 ResumeOutcome::Skipped
             }
         }

@@ -3,15 +3,15 @@
 use super::admission::TurnAdmission;
 use super::parked::{ParkedState, WaitsFor};
 use super::{ConversationRef, Hub, OnDisconnect, ParentRef, TurnSpec};
-use crate::principal::Principal;
+use crate::principal::{Principal, PrincipalLimits};
 use crate::turn_log::turn_timing;
 use serde_json::Value;
 use std::pin::Pin;
+use std::sync::Arc;
 use throughline::config::ToolMode;
 use throughline::{StoredTurn, TurnControl, TurnHandle, TurnHooks, TurnRequest, TurnResult, TurnStatus};
 use throughline_engine::{QueuedMessage, RememberedDecision, TurnId};
-use throughline_store::StoreError;
-use throughline_store::catalog::{NewRemembered, TurnEnd, TurnParent, TurnTiming};
+use throughline_store::{NewRemembered, StoreError, TurnEnd, TurnParent, TurnTiming};
 use throughline_wire::UserPart;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -46,13 +46,12 @@ pub(super) struct TurnEntry {
 
 /// A turn that runs here, as its user sees it in the list of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunningTurn {
+pub(crate) struct RunningTurn {
     pub turn_id: TurnId,
     /// The conversation that it belongs to, if any.
     pub conversation_id: Option<String>,
     /// Name of the agent.
     pub agent: String,
-    /// With which model.
     pub model: Option<String>,
     /// In milliseconds since 1970.
     pub started_at: i64,
@@ -74,6 +73,8 @@ pub(super) struct TurnEndReceiver {
 const END_RETRIES_MAX: u32 = 60;
 /// Timeout for the history of the turn's calls at its end.
 const HISTORY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+/// Timeout for cancelled turns of a removed person to end.
+const CANCEL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 const END_RETRY_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Hub {
@@ -94,7 +95,7 @@ impl Hub {
         (hooks, TurnEndReceiver { ended })
     }
 
-    /// R: A2
+    // R: A2
     async fn store_remembered(
         &self,
         user: &str,
@@ -126,7 +127,7 @@ impl Hub {
     }
 
     /// Turns of this user that run here, or are parked here; the oldest first.
-    pub fn turns_of(&self, user: &str) -> Vec<RunningTurn> {
+    pub(crate) fn turns_of(&self, user: &str) -> Vec<RunningTurn> {
         let turns = self.turns();
         let own_turns = turns.iter().filter(|(_, entry)| entry.info.user == user);
         let mut own_turns: Vec<RunningTurn> = own_turns
@@ -174,7 +175,8 @@ impl Hub {
             let entry = hub.turns().remove(&id);
             let queued = queue_control.take_queued();
             if !queued.is_empty() && status.is_some_and(allows_followup) {
-                hub.start_next_with(&user, &id, queued).await;
+                let counted_as = entry.as_ref().and_then(|entry| entry.info.counted_as.clone());
+                hub.start_next_with(&user, counted_as.as_deref(), &id, queued).await;
             }
             // A turn that was handed over without its end takes what was said along.
             if status.is_some() && entry.is_some_and(|entry| entry.has_stored_messages) {
@@ -185,10 +187,12 @@ impl Hub {
         control
     }
 
-    /// Starts the next turn with messages that were sent during a turn and not delivered by its end. R: T14
+    /// Starts the next turn with messages that were sent during a turn and not delivered by its end.
+    // R: T14
     fn start_next_with<'a>(
         &'a self,
         user: &'a str,
+        counted_as: Option<&'a str>,
         turn: &'a TurnId,
         queued: Vec<QueuedMessage>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
@@ -211,11 +215,50 @@ impl Hub {
             let parent_ref = ParentRef::Turn(TurnParent::after_turn(turn.as_str()));
             let conversation = ConversationRef::Existing { conversation_id, parent: parent_ref };
             let new = TurnSpec { request, conversation, ..TurnSpec::default() };
-            if let Err(error) = self.start_turn(&Principal::local(user), new).await {
+            let principal = match self.principal_of_turn(user, counted_as).await {
+                Ok(principal) => principal,
+                Err(error) => {
+                    tracing::error!(%error, turn_id = turn.as_str(), "what was said last begins no turn");
+                    return;
+                }
+            };
+            if let Err(error) = self.start_turn(&principal, new).await {
                 let reason = error.message;
                 tracing::error!(turn_id = turn.as_str(), reason, "what was said last begins no turn");
             }
         })
+    }
+
+    /// Whoever began a turn, with the limits that hold for them now. What its models may be was asked when it began.
+    async fn principal_of_turn(&self, user: &str, counted_as: Option<&str>) -> Result<Principal, StoreError> {
+        let catalog = &self.0.catalog;
+        let of_user = catalog.person(user).await?.map(|person| person.limits).unwrap_or_default();
+        let mut limits = PrincipalLimits { user: of_user, ..PrincipalLimits::default() };
+        let mut key_id = None;
+        if let Some(counted_as) = counted_as.filter(|counted_as| *counted_as != user)
+            && let Some(key) = catalog.key(counted_as).await?.filter(|key| key.user == user)
+        {
+            limits.key.usage = key.limits.usage;
+            key_id = Some(key.id);
+        }
+        Ok(Principal { key_id, limits: Arc::new(limits), ..Principal::local(user) })
+    }
+
+    /// Cancels all turns of a user and waits until they have ended, for a moment. Returns how many ran.
+    pub(crate) async fn cancel_all_of(&self, user: &str) -> u64 {
+        let running: Vec<(TurnControl, CancellationToken)> = self
+            .turns()
+            .values()
+            .filter(|running| running.info.user == user)
+            .map(|running| (running.control.clone(), running.finalized.clone()))
+            .collect();
+        for (control, _) in &running {
+            // One that has ended meanwhile is none.
+            let _ = control.cancel().await;
+        }
+        let all_ended = futures_util::future::join_all(running.iter().map(|(_, ended)| ended.cancelled()));
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, all_ended).await;
+        running.len() as u64
     }
 
     async fn persist_end(&self, user: &str, ended: TurnResult) -> Option<TurnStatus> {

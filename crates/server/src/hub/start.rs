@@ -1,5 +1,5 @@
 //! From a request to a running turn: the row first, then the turn, and the answer only when its first event is durable.
-//! R: S2, E2
+// R: S2, E2
 
 use super::admission::TurnAdmission;
 use super::history::HistoryError;
@@ -7,16 +7,17 @@ use super::running_turns::{TurnInfo, model_of};
 use super::turn_record::{self, HubMetadata};
 use super::{Hub, TurnState};
 use crate::error::ApiError;
+use crate::people;
 use crate::principal::Principal;
+use crate::stamps::new_id;
 use crate::user_agents;
 use std::time::Duration;
-use throughline::TurnRequest;
+use throughline::{StoredTurn, TurnRequest};
 use throughline_engine::{ConversationId, MessageId, TurnId};
-use throughline_store::catalog::{
+use throughline_store::{
     IdempotencyKey, NewTurnRow as NewRow, TurnCreation, TurnParent, TurnPlacement, TurnRow,
 };
 use throughline_wire::UserPart;
-use uuid::Uuid;
 
 /// Timeout for the catalog to record the end of the previous turn: a client that has read its last event may start the
 /// next one.
@@ -34,9 +35,9 @@ pub struct TurnSpec {
     pub files: Vec<String>,
     /// Key that identifies a repeated request.
     pub idempotency: Option<IdempotencyKey>,
-    /// Behaviour when the last viewer disconnects.
+    /// Behavior when the last viewer disconnects.
     pub on_disconnect: OnDisconnect,
-    /// Behaviour if no viewer reconnects after a restart of the server; `None` for the same.
+    /// Behavior if no viewer reconnects after a restart of the server; `None` for the same.
     pub after_restart: Option<OnDisconnect>,
 }
 
@@ -59,7 +60,7 @@ pub enum ConversationRef {
 /// Position in the conversation that a turn continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParentRef {
-    /// The branch that was last gone on with.
+    /// The branch that was continued last.
     Leaf,
     /// Nothing: it begins the conversation anew, beside what is there. An edit of the first message.
     Root,
@@ -67,7 +68,7 @@ pub enum ParentRef {
     Turn(TurnParent),
 }
 
-/// Behaviour of a turn when its last viewer disconnects.
+/// Behavior of a turn when its last viewer disconnects.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
 )]
@@ -76,7 +77,6 @@ pub enum OnDisconnect {
     /// It goes on.
     #[default]
     Continue,
-    /// It is cancelled.
     Cancel,
 }
 
@@ -156,7 +156,7 @@ impl Hub {
         let (placement, parent) = match conversation {
             ConversationRef::Standalone => (TurnPlacement::Standalone, None),
             ConversationRef::New => {
-                (TurnPlacement::NewConversation { id: new_id("conv"), title: None }, None)
+                (TurnPlacement::NewConversation { id: new_id("conv_"), title: None }, None)
             }
             ConversationRef::Existing { conversation_id, parent: parent_ref } => {
                 let summary = inner.catalog.conversation(user, &conversation_id).await?;
@@ -193,8 +193,10 @@ impl Hub {
         request.conversation_id = conversation_id.clone().map(ConversationId::new);
         request.user = Some(user.to_owned());
         user_agents::load_user_agents(&inner.app, &*inner.catalog, user).await?;
+        let names_model = request.model.is_some();
         let prepared = inner.app.prepare(request).await?;
         let turn = prepared.stored();
+        self.check_models(principal, turn, names_model)?;
         let counted_as = Some(principal.counted_as().to_owned());
         let metadata = HubMetadata {
             after_restart: after_restart.unwrap_or(on_disconnect),
@@ -221,6 +223,7 @@ impl Hub {
             input_text: text_of(&turn.start.input),
             files: files.into_iter().chain(prepared.file_ids()).collect(),
             created_at: now,
+            charge: principal.charge(),
         };
         match inner.catalog.create_turn(user, row).await? {
             TurnCreation::New => {}
@@ -231,6 +234,7 @@ impl Hub {
                 let id = conversation_id.unwrap_or_default();
                 return Err(ApiError::not_found("conversation", &id).param("conversation_id"));
             }
+            TurnCreation::UsageExceeded(exceeded) => return Err(people::usage_exceeded(exceeded, now)),
             TurnCreation::ParentNotFound => {
                 let id = parent.map(|parent| parent.turn_id).unwrap_or_default();
                 let error = ApiError::not_found("turn", &id).param("parent_id");
@@ -253,6 +257,23 @@ impl Hub {
             return Err(ApiError::unavailable("store_unavailable", "the turn could not be logged", 5));
         }
         Ok(StartAttempt::Started(StartedTurn { turn_id, message_id, conversation_id, is_replay: false }))
+    }
+
+    /// An agent that the key may use is one of the configuration: anybody could give the same name to their own.
+    fn check_models(
+        &self,
+        principal: &Principal,
+        turn: &StoredTurn,
+        names_model: bool,
+    ) -> Result<(), ApiError> {
+        if principal.limits.key.models.is_none() {
+            return Ok(());
+        }
+        let agent = turn.setup.agent.as_str();
+        let is_configured = !names_model && self.0.app.agents().iter().any(|known| known.name == agent);
+        let choices = turn.setup.upstreams.iter();
+        let models: Vec<String> = choices.map(|choice| format!("{}/{}", choice.name, choice.model)).collect();
+        principal.require_models(is_configured.then_some(agent), &models)
     }
 
     /// Waits for a turn whose last event is in the log already, until the catalog knows as well. `false`: it runs.
@@ -283,10 +304,6 @@ fn idempotency_key_reused() -> ApiError {
     let message = "this `Idempotency-Key` was used for another request in the last 24 hours";
     let error = ApiError::unprocessable("idempotency_key_reused", message).param("Idempotency-Key");
     error.remedy("take a new key for a new request")
-}
-
-fn new_id(kind: &str) -> String {
-    format!("{kind}_{}", Uuid::now_v7().simple())
 }
 
 /// Text of the input, for search and for the title.

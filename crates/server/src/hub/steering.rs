@@ -1,5 +1,6 @@
 //! Messages to running turns: stored until the turn ends, so that an accepted message survives the death of the
-//! process. R: T14, S2
+//! process.
+// R: T14, S2
 
 use super::Hub;
 use crate::turn_log;
@@ -8,8 +9,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use throughline::{MessageTiming, RetractResult, SendResult, TurnControl};
 use throughline_engine::{TurnId, UserMessageId};
-use throughline_store::StoreError;
-use throughline_store::catalog::{DocumentKind, DocumentPrecondition, NewDocument, StoredDocument};
+use throughline_store::{DocumentKind, DocumentPrecondition, NewDocument, StoreError, StoredDocument};
 use throughline_wire::UserPart;
 use uuid::Uuid;
 

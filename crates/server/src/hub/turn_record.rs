@@ -15,7 +15,7 @@ struct TurnRecordRef<'a> {
 /// Settings of a turn that the server stores in addition to the library's.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct HubMetadata {
-    /// Behaviour after a restart if no viewer reconnects.
+    /// Behavior after a restart if no viewer reconnects.
     #[serde(default, skip_serializing_if = "goes_on")]
     pub after_restart: OnDisconnect,
     /// Whose limit it counts against; absent: nobody's, as in what earlier releases wrote.

@@ -1,64 +1,75 @@
 //! Ends a connection or a stream from outside, at once: a key was revoked, a viewer is too far behind.
 
 use futures_util::task::AtomicWaker;
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// A switch that goes one way. Whoever reads or writes asks it first, which costs one load.
-#[derive(Debug, Default)]
-pub struct ConnectionCanceller {
+#[derive(Debug)]
+pub(crate) struct ConnectionCanceller {
     is_cancelled: AtomicBool,
     reader: AtomicWaker,
     writer: AtomicWaker,
     is_closing: AtomicBool,
     close_waker: AtomicWaker,
     is_watched: AtomicBool,
+    began: Instant,
+    /// Since when a write waits for the client, in milliseconds since `began` plus one; 0 = none does.
+    write_pending_since: AtomicU64,
     bytes_written: AtomicU64,
-    on_timeout: OnceLock<TimeoutCallback>,
 }
 
-/// Callback that runs once for a viewer that is disconnected because it stopped reading.
-#[derive(Clone)]
-pub struct TimeoutCallback(Arc<dyn Fn() + Send + Sync>);
-
-impl TimeoutCallback {
-    /// This is done, wherever it is noticed, so it must not wait for anything.
-    pub fn new(callback: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(callback))
-    }
-}
-
-impl fmt::Debug for TimeoutCallback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tell")
+impl Default for ConnectionCanceller {
+    fn default() -> Self {
+        Self {
+            is_cancelled: AtomicBool::default(),
+            reader: AtomicWaker::default(),
+            writer: AtomicWaker::default(),
+            is_closing: AtomicBool::default(),
+            close_waker: AtomicWaker::default(),
+            is_watched: AtomicBool::default(),
+            began: Instant::now(),
+            write_pending_since: AtomicU64::default(),
+            bytes_written: AtomicU64::default(),
+        }
     }
 }
 
 impl ConnectionCanceller {
-    /// Ends it. A second time changes nothing.
-    pub fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::Release);
+    /// Ends it. False if it had been ended before.
+    pub(crate) fn cancel(&self) -> bool {
+        let was_cancelled = self.is_cancelled.swap(true, Ordering::AcqRel);
         self.reader.wake();
         self.writer.wake();
-    }
-
-    /// Ends it because its viewer takes nothing. Told once, whoever notices it first.
-    pub fn cancel_on_timeout(&self) {
-        let on_timeout = self.on_timeout.get().filter(|_| !self.is_cancelled.swap(true, Ordering::AcqRel));
-        if let Some(TimeoutCallback(callback)) = on_timeout {
-            callback();
-        }
-        self.cancel();
+        !was_cancelled
     }
 
     /// From now on until the next request somebody views a turn here: a client that takes nothing is not waited for, also
     /// when everything has been written and only the connection's own buffers are still full.
-    pub fn watch_writes(&self, callback: &TimeoutCallback) {
-        self.on_timeout.get_or_init(|| callback.clone());
+    pub(crate) fn watch_writes(&self) {
         self.is_watched.store(true, Ordering::Relaxed);
+    }
+
+    /// A write waits for the client.
+    pub(crate) fn mark_write_pending(&self) {
+        if self.write_pending_since.load(Ordering::Relaxed) == 0 {
+            let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
+            self.write_pending_since.store(now + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// No write waits for the client.
+    pub(crate) fn mark_written(&self) {
+        self.write_pending_since.store(0, Ordering::Relaxed);
+    }
+
+    /// For how long a write has waited for the client.
+    pub(crate) fn write_pending_for(&self) -> Option<Duration> {
+        let since = self.write_pending_since.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(self.began.elapsed().saturating_sub(Duration::from_millis(since)))
     }
 
     /// The connection has taken so many bytes more.
@@ -71,9 +82,12 @@ impl ConnectionCanceller {
         self.bytes_written.load(Ordering::Relaxed)
     }
 
-    /// Another request begins on the connection.
+    /// Another request begins on the connection. Until the answer before it is written it stays watched: who sends
+    /// requests without reading is not waited for either.
     pub(crate) fn begin_request(&self) {
-        self.is_watched.store(false, Ordering::Relaxed);
+        if self.write_pending_for().is_none() {
+            self.is_watched.store(false, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn is_watched(&self) -> bool {
@@ -81,17 +95,17 @@ impl ConnectionCanceller {
     }
 
     /// Asks whoever serves the connection to say goodbye. Who wants to be sure ends it a moment later.
-    pub fn request_close(&self) {
+    pub(crate) fn request_close(&self) {
         self.is_closing.store(true, Ordering::Release);
         self.close_waker.wake();
     }
 
     /// Waits until a goodbye is due. One task may wait so; dropping the future loses nothing.
-    pub async fn close_requested(&self) {
+    pub(crate) async fn close_requested(&self) {
         poll_fn(|cx| poll_flag(&self.is_closing, &self.close_waker, cx)).await;
     }
 
-    pub fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Acquire)
     }
 

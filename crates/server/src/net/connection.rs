@@ -13,11 +13,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
-use tokio::time::Sleep;
 
 /// Connection of a request, in the request's extensions.
 #[derive(Clone, Debug)]
-pub struct ConnectionInfo {
+pub(crate) struct ConnectionInfo {
     /// Address of the peer. Behind a proxy this is the proxy.
     pub peer: SocketAddr,
     /// The address that was dialled.
@@ -31,7 +30,7 @@ pub struct ConnectionInfo {
 
 impl ConnectionInfo {
     /// True while the server is stopping.
-    pub fn is_draining(&self) -> bool {
+    pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }
 }
@@ -62,30 +61,25 @@ impl ClientTransport {
     }
 }
 
-/// A transport that ends when it is cut.
-pub(crate) struct TimeoutStream {
+/// A transport that ends when it is cut. How long a write waits is for the watchdog of the viewers to judge.
+pub(crate) struct CancellableStream {
     transport: ClientTransport,
     canceller: Arc<ConnectionCanceller>,
-    /// For how long a viewer may take nothing.
-    write_timeout: Duration,
-    /// Rings when the client has taken nothing for so long. There is none while it takes what is written.
-    stalled: Option<Pin<Box<Sleep>>>,
     /// Several answers travel on it at once, so that what one of them takes says nothing about another.
     is_multiplexed: bool,
     /// Dropped with the transport, wherever an upgrade has taken it.
     _closed: oneshot::Sender<Infallible>,
 }
 
-impl TimeoutStream {
+impl CancellableStream {
     /// The receiver ends when the transport is closed.
     pub(crate) fn new(
         transport: ClientTransport,
         canceller: Arc<ConnectionCanceller>,
-        write_timeout: Duration,
     ) -> (Self, oneshot::Receiver<Infallible>) {
         let (_closed, closed) = oneshot::channel();
         let is_multiplexed = transport.is_http2();
-        (Self { transport, canceller, write_timeout, stalled: None, is_multiplexed, _closed }, closed)
+        (Self { transport, canceller, is_multiplexed, _closed }, closed)
     }
 
     /// Without it the kernel would keep what was not read, and try to deliver it.
@@ -98,46 +92,32 @@ impl TimeoutStream {
         Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
     }
 
-    /// As [`Self::poll_unless_cancelled`], of a write: what the client takes gives it its time anew.
-    fn poll_written(
-        &mut self,
-        polled: Poll<io::Result<usize>>,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(bytes)) = &polled {
-            self.stalled = None;
-            if !self.is_multiplexed {
-                self.canceller.add_bytes_written(*bytes);
-            }
+    /// As [`Self::poll_unless_cancelled`], of a write.
+    fn poll_written(&self, polled: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = &polled
+            && !self.is_multiplexed
+        {
+            self.canceller.add_bytes_written(*bytes);
         }
         self.poll_unless_cancelled(polled, cx)
     }
 
-    /// Polls an operation unless the connection was cancelled or timed out while the client was not reading.
+    /// Polls an operation of the writing half unless the connection was cancelled.
     fn poll_unless_cancelled<T>(
-        &mut self,
+        &self,
         polled: Poll<io::Result<T>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         if polled.is_ready() {
+            self.canceller.mark_written();
             return polled;
         }
-        if self.canceller.poll_write_cancelled(cx).is_ready() {
-            return self.reset();
-        }
-        if self.canceller.is_watched() {
-            let stalled =
-                self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.write_timeout)));
-            if stalled.as_mut().poll(cx).is_ready() {
-                self.canceller.cancel_on_timeout();
-                return self.reset();
-            }
-        }
-        polled
+        self.canceller.mark_write_pending();
+        if self.canceller.poll_write_cancelled(cx).is_ready() { self.reset() } else { polled }
     }
 }
 
-impl Drop for TimeoutStream {
+impl Drop for CancellableStream {
     fn drop(&mut self) {
         // Who serves it may have let go of it without asking once more.
         if self.canceller.is_cancelled() {
@@ -146,7 +126,7 @@ impl Drop for TimeoutStream {
     }
 }
 
-impl AsyncRead for TimeoutStream {
+impl AsyncRead for CancellableStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -167,7 +147,7 @@ impl AsyncRead for TimeoutStream {
     }
 }
 
-impl AsyncWrite for TimeoutStream {
+impl AsyncWrite for CancellableStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.canceller.is_cancelled() {
             return self.reset();

@@ -9,12 +9,13 @@ use tokio::net::{TcpListener, TcpStream};
 /// Connections that wait in the kernel for being accepted.
 const BACKLOG: i32 = 1_024;
 /// Send buffer of the kernel for one client. With the default the kernel buffers megabytes, and the server learns
-/// minutes later that a viewer has left (`reliability.md` §3.3 measured 395 MB for 100 such clients, 28 MB with these
-/// options).
+/// minutes later that a viewer has left (measured: 395 MB for 100 such clients, 28 MB with these options).
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Unsent part of that buffer at which a socket counts as full.
+#[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 16 << 10;
 /// Timeout for unacknowledged bytes, after which the kernel drops the connection.
+#[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 /// Silence after which the kernel asks whether the other end is there, and how often it asks how many times.
 const KEEP_ALIVE: TcpKeepalive = TcpKeepalive::new();
@@ -38,7 +39,7 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Sets the options of an accepted socket. An option that this system lacks is no reason to refuse a client.
 pub(super) fn prepare(socket: &TcpStream) {
-    // Each event is one small write: without it, Nagle and delayed acknowledgements make steps of 40 ms.
+    // Each event is one small write: without it, Nagle and delayed acknowledgments make steps of 40 ms.
     let _ = socket.set_nodelay(true);
     let socket = SockRef::from(socket);
     let keep_alive = KEEP_ALIVE.with_time(KEEP_ALIVE_AFTER);

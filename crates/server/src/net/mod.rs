@@ -6,15 +6,15 @@ mod canceller;
 mod connection;
 mod listener;
 #[cfg(feature = "tls-server")]
-pub mod tls;
+pub(crate) mod tls;
 
-pub use canceller::{ConnectionCanceller, TimeoutCallback};
-pub use connection::ConnectionInfo;
+pub(crate) use canceller::ConnectionCanceller;
+pub(crate) use connection::ConnectionInfo;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use connection::{ClientTransport, TimeoutStream};
+use connection::{CancellableStream, ClientTransport};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -57,7 +57,8 @@ const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Whoever reaches the address could use everything. R: R4
+    /// Whoever reaches the address could use everything.
+    // R: R4
     #[error(
         "{address} can be reached from elsewhere, and without keys whoever does could use every tool and model"
     )]
@@ -83,6 +84,9 @@ pub enum BindError {
         /// Where it was to listen.
         address: SocketAddr,
     },
+    /// The secret for the provider at which people sign in.
+    #[error("the environment variable {variable} is not set, which [server.oidc] names for its secret")]
+    NoClientSecret { variable: String },
     /// Anything else that the system says.
     #[error("cannot listen on {address}: {source}")]
     Io {
@@ -99,12 +103,18 @@ pub enum BindError {
     #[cfg(not(feature = "tls-server"))]
     #[error("this program was built without TLS")]
     NoTls,
+    /// The program was built without OpenID Connect.
+    #[cfg(not(feature = "oidc"))]
+    #[error("this program was built without OpenID Connect, which [server.oidc] asks for")]
+    NoOidc,
 }
 
 impl BindError {
-    /// Remedy.
     pub fn remedy(&self) -> String {
         match self {
+            BindError::NoClientSecret { variable } => {
+                format!("set {variable} to the secret that the provider gave for this server")
+            }
             BindError::PublicWithoutKeys { .. } => {
                 "take `auth = \"off\"` out of [server], or listen on 127.0.0.1".to_owned()
             }
@@ -129,6 +139,8 @@ impl BindError {
             BindError::NoTls => {
                 "build it with the cargo feature `tls-server`, or put a proxy in front".to_owned()
             }
+            #[cfg(not(feature = "oidc"))]
+            BindError::NoOidc => "build with the feature `oidc`, or take [server.oidc] out".to_owned(),
         }
     }
 }
@@ -186,6 +198,13 @@ impl HttpServer {
         #[cfg(not(feature = "tls-server"))]
         if settings.tls.is_some() {
             return Err(BindError::NoTls);
+        }
+        if let Some(variable) = settings.oidc.as_ref().and_then(|oidc| oidc.missing_secret.clone()) {
+            return Err(BindError::NoClientSecret { variable });
+        }
+        #[cfg(not(feature = "oidc"))]
+        if settings.oidc.is_some() {
+            return Err(BindError::NoOidc);
         }
         let bind_error = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => BindError::InUse { address },
@@ -353,8 +372,7 @@ async fn serve_connection(
         Some(never) => match never {},
     };
     let (canceller, is_http2) = (connection.canceller.clone(), transport.is_http2());
-    let write_timeout = Duration::from_millis(context.limits.viewer_stall_ms_max);
-    let (transport, closed) = TimeoutStream::new(transport, canceller.clone(), write_timeout);
+    let (transport, closed) = CancellableStream::new(transport, canceller.clone());
     let io = TokioIo::new(transport);
     let app = context.app.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
@@ -393,7 +411,7 @@ async fn serve_connection(
     // A WebSocket lives on elsewhere; it keeps its place here, and ends with the server.
     tokio::select! {
         _ = closed => {}
-        () = context.abort.cancelled() => canceller.cancel(),
+        () = context.abort.cancelled() => { canceller.cancel(); }
     }
 }
 

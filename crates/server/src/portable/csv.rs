@@ -1,6 +1,7 @@
-//! Calls as comma-separated values (RFC 4180), which spreadsheets open: so nothing in them may be a formula. // R: R4
+//! Calls as comma-separated values (RFC 4180), which spreadsheets open: so nothing in them may be a formula.
+// R: R4
 
-use throughline_store::catalog::CallRow;
+use throughline_store::CallRow;
 use throughline_wire::visible;
 
 const COLUMNS: [&str; 13] = [
@@ -24,7 +25,6 @@ pub fn csv_header() -> String {
     format!("{}\r\n", COLUMNS.join(","))
 }
 
-/// One call.
 pub fn write_row(into: &mut String, call: &CallRow) {
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let text = |text: &str| csv_field(text);

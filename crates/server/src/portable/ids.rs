@@ -85,8 +85,3 @@ fn prefixed(id: &mut String, old: &str, new: &str) {
         *id = format!("{new}{rest}");
     }
 }
-
-/// An id that was never used before: 128 bits, newer ones later in the alphabet.
-pub fn new_id(prefix: &str) -> String {
-    format!("{prefix}{}", uuid::Uuid::now_v7().simple())
-}

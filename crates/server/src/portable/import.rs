@@ -1,13 +1,14 @@
 //! A conversation from elsewhere into a store: its logs first, then the rows that name them, so that nothing is named that is
-//! not there. R: S4
+//! not there.
+// R: S4
 
 use super::media::extract_media;
-use super::{IdMap, LineError, PortableConversation, new_id};
+use super::{IdMap, LineError, PortableConversation};
+use crate::stamps::new_id;
 use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use throughline::MediaStore;
-use throughline_store::catalog::Catalog;
-use throughline_store::{Durability, Log, LogBatch, LogError, LogRecord, StoreError};
+use throughline_store::{Catalog, Durability, Log, LogBatch, LogError, LogRecord, StoreError};
 
 /// Records appended at once.
 const RECORDS_PER_APPEND: usize = 1_000;
@@ -51,7 +52,8 @@ pub async fn import_conversation(
 ) -> Result<String, ImportError> {
     let ImportTarget { log, catalog, media } = destination;
     let mut portable = IdMap::new(&portable, new_id).apply(portable);
-    extract_media(&mut portable, user, media).await;
+    log.accepts_new_turns()?;
+    extract_media(&mut portable, user, media, log).await?;
     let id = portable.id.clone();
     let logs: Vec<(String, Vec<Value>)> =
         portable.turns.iter().map(|turn| (turn.id.clone(), turn.events.clone())).collect();
@@ -69,6 +71,7 @@ pub async fn import_conversation(
 async fn write_log(log: &dyn Log, turn: &str, events: &[Value]) -> Result<(), LogError> {
     let claim = log.begin(turn).await?;
     for events in events.chunks(RECORDS_PER_APPEND) {
+        log.accepts_new_turns()?;
         let records: Vec<LogRecord> = events.iter().map(record_of).collect();
         log.append(turn, claim.epoch, LogBatch::from(records)).await?;
     }

@@ -1,4 +1,4 @@
-//! One record a line: a header that says what follows, then each turn with its events behind it. R: S4
+//! One record a line: a header that says what follows, then each turn with its events behind it.
 //!
 //! ```jsonl
 //! {"type":"conversation","format":"throughline.conversation","v":1,"id":"conv_1","title":"…","leaf_id":"turn_1", …}
@@ -7,17 +7,19 @@
 //! ```
 //!
 //! Records and fields of a later version that this one does not know are left out; a higher `v` is refused.
+// R: S4
 
-use super::{EVENTS_PER_TURN_MAX, LineError, PortableConversation, PortableTurn, TURNS_MAX};
+use super::{EVENTS_PER_TURN_MAX, LineError, PortableConversation, PortableFiling, PortableTurn, TURNS_MAX};
+use crate::api::rating::RATING_REASON_CHARS_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_engine::{Event, EventKind};
-use throughline_store::catalog::TurnParent;
+use throughline_store::{TurnParent, TurnRating};
 
 /// `format` of the header.
-pub const FORMAT: &str = "throughline.conversation";
+pub(crate) const FORMAT: &str = "throughline.conversation";
 /// `v` of the header that this release writes. It reads all that are lower.
-pub const FORMAT_VERSION: u32 = 1;
+pub(super) const FORMAT_VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -34,6 +36,8 @@ enum JsonlRecord {
         leaf_id: Option<String>,
         #[serde(default)]
         created_at: i64,
+        #[serde(flatten)]
+        filing: PortableFiling,
     },
     Turn {
         id: String,
@@ -41,6 +45,8 @@ enum JsonlRecord {
         parent: Option<TurnParent>,
         #[serde(default)]
         model: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rating: Option<TurnRating>,
     },
     Event {
         event: Value,
@@ -65,12 +71,14 @@ pub fn write(portable: &PortableConversation, exported_at: i64) -> String {
         title: portable.title.clone(),
         leaf_id: portable.leaf_id.clone(),
         created_at: portable.created_at,
+        filing: portable.filing.clone(),
     });
     for turn in &portable.turns {
         line(&JsonlRecord::Turn {
             id: turn.id.clone(),
             parent: turn.parent.clone(),
             model: turn.model.clone(),
+            rating: turn.rating.clone(),
         });
         for event in &turn.events {
             line(&JsonlRecord::Event { event: event.clone() });
@@ -96,7 +104,15 @@ pub fn read(text: &str) -> Result<PortableConversation, LineError> {
                 return Err(LineError::new(number, "a second conversation begins here")
                     .help("one file is one conversation"));
             }
-            JsonlRecord::Turn { id, parent, model } => {
+            JsonlRecord::Turn { id, parent, model, rating } => {
+                let is_too_long =
+                    |rating: &TurnRating| rating.reason.chars().count() > RATING_REASON_CHARS_MAX;
+                if rating.as_ref().is_some_and(is_too_long) {
+                    let what = format!(
+                        "the reason of its rating has more than {RATING_REASON_CHARS_MAX} characters"
+                    );
+                    return Err(LineError::new(number, what));
+                }
                 if portable.turns.len() == TURNS_MAX {
                     return Err(LineError::new(number, format!("more than {TURNS_MAX} turns")));
                 }
@@ -110,7 +126,7 @@ pub fn read(text: &str) -> Result<PortableConversation, LineError> {
                     return Err(LineError::new(number, what));
                 }
                 header_lines.push(number);
-                portable.turns.push(PortableTurn { id, parent, model, events: Vec::new() });
+                portable.turns.push(PortableTurn { id, parent, model, rating, events: Vec::new() });
             }
             JsonlRecord::Event { event } => {
                 let Some(turn) = portable.turns.last_mut() else {
@@ -143,7 +159,7 @@ fn parse_header(number: usize, line: &str) -> Result<PortableConversation, LineE
     let expected =
         || format!("the first line is {{\"type\":\"conversation\",\"format\":\"{FORMAT}\",\"v\":1,…}}");
     match parse_record(number, line).map_err(|error| error.help(expected()))? {
-        JsonlRecord::Conversation { format, v, id, title, leaf_id, created_at, .. } => {
+        JsonlRecord::Conversation { format, v, id, title, leaf_id, created_at, filing, .. } => {
             if format != FORMAT {
                 return Err(LineError::new(number, format!("`{format}` is not a format that can be read"))
                     .help(expected()));
@@ -152,7 +168,7 @@ fn parse_header(number: usize, line: &str) -> Result<PortableConversation, LineE
                 return Err(LineError::new(number, format!("version {v} of the format is not known here"))
                     .help("a later release of Throughline wrote it; use that one"));
             }
-            Ok(PortableConversation { id, title, leaf_id, created_at, turns: Vec::new() })
+            Ok(PortableConversation { id, title, leaf_id, created_at, filing, turns: Vec::new() })
         }
         _ => Err(LineError::new(number, "the file does not begin with its header").help(expected())),
     }
@@ -209,7 +225,7 @@ mod tests {
         let text = std::fs::read_to_string(path).unwrap();
         let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let id = events[0]["turn_id"].as_str().unwrap().to_owned();
-        PortableTurn { id, parent: None, model: Some("up/m".into()), events }
+        PortableTurn { id, parent: None, model: Some("up/m".into()), rating: None, events }
     }
 
     fn conversation(turns: Vec<PortableTurn>) -> PortableConversation {
@@ -219,6 +235,12 @@ mod tests {
             title: Some("Weather".into()),
             leaf_id,
             created_at: 5,
+            filing: PortableFiling {
+                folder: Some("Trips".into()),
+                tags: vec!["a".into()],
+                pinned_at: Some(7),
+                archived_at: None,
+            },
             turns,
         }
     }

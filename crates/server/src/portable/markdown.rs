@@ -1,5 +1,6 @@
 //! A conversation as Markdown for people: nothing in it is invisible; what was said, calls folded away with everything they took and gave, pictures as
-//! links. It is not read in again. R: S4
+//! links. It is not read in again.
+// R: S4
 
 use std::fmt::Write;
 use throughline_engine::CallStatus;
@@ -7,7 +8,7 @@ use throughline_engine::fold::{AssistantMessage, MessageBlock, ToolCallBlock};
 use throughline_wire::{Media, UserPart, visible};
 
 /// Longest output of a call that is written out, in characters; the rest is in the history.
-pub const OUTPUT_CHARS_MAX: usize = 8_000;
+pub(super) const OUTPUT_CHARS_MAX: usize = 8_000;
 
 /// Where pictures and other files can be had.
 pub trait MediaLinks {
@@ -76,6 +77,7 @@ impl MarkdownPage<'_> {
         }
     }
 
+    #[deny(clippy::wildcard_enum_match_arm)]
     fn answer(&mut self, message: &AssistantMessage) {
         let who = if message.agent.is_empty() { "Assistant" } else { &message.agent };
         self.paragraph(&format!("## {who}"));
@@ -98,6 +100,7 @@ impl MarkdownPage<'_> {
                     self.paragraph(&format!("## {who}"));
                 }
                 MessageBlock::Unrecognised => {}
+                _ => {}
             }
         }
     }
@@ -171,7 +174,6 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use throughline_engine::Event;
-    use throughline_engine::fold::BlockState;
 
     struct TestFileLinks;
 
@@ -220,8 +222,7 @@ mod tests {
             output: "\u{1b}[2Jdone".into(),
             ..ToolCallBlock::default()
         };
-        let text = "می\u{200c}خواهم \u{202e}x".to_owned();
-        let text = MessageBlock::Text { text, state: BlockState::Closed, code: None, citations: Vec::new() };
+        let text = MessageBlock::text("می\u{200c}خواهم \u{202e}x");
         let message = AssistantMessage {
             blocks: vec![MessageBlock::ToolCall(Box::new(call)), text],
             ..AssistantMessage::default()

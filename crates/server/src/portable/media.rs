@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use throughline::{MediaOwner, MediaStore};
+use throughline_store::{Log, LogError};
 
 /// Gives everything its content out of the files of [`media_files`]. What is not there any more stays a reference.
 pub fn embed_media(portable: &mut PortableConversation, content: &BTreeMap<String, Vec<u8>>) {
@@ -22,7 +23,15 @@ pub fn embed_media(portable: &mut PortableConversation, content: &BTreeMap<Strin
 }
 
 /// Puts everything into files that is too large for a log; what cannot be kept stays where it is.
-pub(super) async fn extract_media(portable: &mut PortableConversation, user: &str, store: &dyn MediaStore) {
+///
+/// # Errors
+/// There is no room: what is held in reserve is for turns that run.
+pub(super) async fn extract_media(
+    portable: &mut PortableConversation,
+    user: &str,
+    store: &dyn MediaStore,
+    log: &dyn Log,
+) -> Result<(), LogError> {
     let owner = MediaOwner { user: Some(user.to_owned()), turn_id: None };
     for event in portable.turns.iter_mut().flat_map(|turn| &mut turn.events) {
         for media in media_objects(event) {
@@ -31,6 +40,8 @@ pub(super) async fn extract_media(portable: &mut PortableConversation, user: &st
                 continue;
             }
             let Ok(bytes) = STANDARD.decode(data) else { continue };
+            // Each file may itself be what takes the room.
+            log.accepts_new_turns()?;
             let media_type = media.get("media_type").and_then(Value::as_str).unwrap_or_default().to_owned();
             let size = bytes.len();
             if let Ok(file) = store.save(&owner, &media_type, bytes).await {
@@ -40,6 +51,7 @@ pub(super) async fn extract_media(portable: &mut PortableConversation, user: &st
             }
         }
     }
+    Ok(())
 }
 
 /// Files and the turns that refer to them.

@@ -1,9 +1,10 @@
 //! A plain list of messages as OpenAI clients keep it (`[{"role": …, "content": …}, …]`, or `{"messages": […]}`), read as
-//! the turns that would have made it. R: S4
+//! the turns that would have made it.
 //!
 //! A turn begins with what a user says and holds everything up to the next such message. System and developer messages are
 //! left out: what an agent is told is the agent's. The turns get logs like any other, so nothing else knows where they come
 //! from.
+// R: S4
 
 use super::{LineError, PortableConversation, PortableTurn, TURNS_MAX, event, stream_start};
 use serde::Deserialize;
@@ -11,13 +12,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use throughline_engine::{
-    BlockStart, CallError, CallStatus, Effect, Event, EventKind, MessageId, ToolInput, ToolResult, TurnId,
-    TurnStatus,
+    BlockStart, CallError, CallStatus, Event, EventKind, MessageId, ToolInput, ToolResult, TurnId, TurnStatus,
 };
-use throughline_store::catalog::TurnParent;
+use throughline_store::TurnParent;
 use throughline_wire::{
-    CallId, CallKind, CallSlot, FinishReason, Media, SealEvidence, ToolName, UpstreamCallId, UserPart,
-    WireName,
+    CallId, CallSlot, FinishReason, Media, SealEvidence, ToolName, UpstreamCallId, UserPart, WireName,
 };
 
 /// Longest tool name that all APIs accept.
@@ -157,6 +156,7 @@ pub fn parse_messages(text: &str, now: i64) -> Result<PortableConversation, Line
         title: None,
         leaf_id: before,
         created_at: now,
+        filing: Default::default(),
         turns: finished,
     })
 }
@@ -270,33 +270,19 @@ impl TurnWriter {
     fn write_step(&mut self, line: usize, text: &str, calls: Vec<ToolCallJson>) -> Result<(), LineError> {
         self.close_step();
         self.steps += 1;
-        self.push(
-            None,
-            None,
-            EventKind::StepStart {
-                upstream: "imported".into(),
-                model: "imported".into(),
-                attempt: 1,
-                fallback: 0,
-                tools_offered: Vec::new(),
-            },
-        );
+        self.push(None, None, EventKind::step_start("imported", "imported"));
         if !text.is_empty() {
             let block = Some(self.blocks);
             self.blocks += 1;
             self.push(block, None, EventKind::BlockStart(BlockStart::Text { code: None }));
-            self.push(block, None, EventKind::ContentDelta { text: text.to_owned() });
+            self.push(block, None, EventKind::content_delta(text));
             self.push(block, None, EventKind::BlockEnd);
         }
         let finish = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
         for (slot, call) in (0..).zip(calls) {
             self.write_call(line, slot, call)?;
         }
-        self.push(
-            None,
-            None,
-            EventKind::StepEnd { finish: Some(finish), finish_raw: None, usage: None, segments: Vec::new() },
-        );
+        self.push(None, None, EventKind::step_end(finish));
         Ok(())
     }
 
@@ -312,20 +298,13 @@ impl TurnWriter {
         self.push(
             Some(block),
             Some(id.clone()),
-            EventKind::ToolUse {
-                tool_name: ToolName::from(name.as_str()),
-                wire_name: wire_name(name),
-                title: name.clone(),
-                source: "imported".into(),
-                effect: Effect::External,
-                status: CallStatus::Preparing,
-                input_summary: String::new(),
-                upstream_id: Some(UpstreamCallId::from(call.id.as_str())),
-                slot: CallSlot(slot),
-                position: slot,
-                call_kind: CallKind::Function,
-                supersedes: None,
-            },
+            EventKind::tool_use(
+                ToolName::from(name.as_str()),
+                wire_name(name),
+                "imported",
+                Some(UpstreamCallId::from(call.id.as_str())),
+                CallSlot(slot),
+            ),
         );
         let text = if call.function.arguments.trim().is_empty() { "{}" } else { &call.function.arguments };
         let input = match serde_json::from_str::<Value>(text) {
@@ -347,7 +326,7 @@ impl TurnWriter {
     /// `false`: nobody called it.
     fn write_result(&mut self, id: &str, text: String) -> bool {
         let Some((call, block)) = self.open.remove(id) else { return false };
-        let start = EventKind::ToolStart { early: false, attempt: 1, rule: None, client_id: None };
+        let start = EventKind::tool_start();
         self.push(Some(block), Some(call.clone()), start);
         let result = self.tool_result(CallStatus::Success, Some(text), None);
         self.push(Some(block), Some(call), result);
@@ -357,7 +336,7 @@ impl TurnWriter {
     /// A call without a result is one whose end nobody knows.
     fn close_step(&mut self) {
         for (_, (call, block)) in std::mem::take(&mut self.open) {
-            let start = EventKind::ToolStart { early: false, attempt: 1, rule: None, client_id: None };
+            let start = EventKind::tool_start();
             self.push(Some(block), Some(call.clone()), start);
             let unknown = CallError { code: "unknown".to_owned(), ..CallError::default() };
             let result = self.tool_result(CallStatus::Unknown, None, Some(unknown));
@@ -386,13 +365,14 @@ impl TurnWriter {
     fn finish(mut self, parent: Option<TurnParent>) -> PortableTurn {
         self.close_step();
         self.steps = 0;
-        self.push(None, None, EventKind::StreamEnd { status: TurnStatus::Completed });
+        self.push(None, None, EventKind::stream_end(TurnStatus::Completed));
         let start = event(&self.id, 1, self.now, stream_start(&self.message, self.input));
         let events = std::iter::once(&start).chain(&self.events);
         PortableTurn {
             id: self.id.as_str().to_owned(),
             parent,
             model: None,
+            rating: None,
             events: events.filter_map(|event| serde_json::to_value(event).ok()).collect(),
         }
     }

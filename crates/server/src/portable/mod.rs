@@ -1,11 +1,12 @@
 //! Conversations in a portable form, for export, import and forks. Pure except for [`import_conversation`]: it reads
-//! and writes text, without store or network. R: S4
+//! and writes text, without store or network.
 //!
 //! Each turn is represented by its log. Everything else about it (message, history, calls) is folded from the log at
 //! the destination as well, so an imported turn is like any other. Provider state and the settings of the turn are not
 //! exported: they are never served.
+// R: S4
 
-pub mod csv;
+pub(crate) mod csv;
 
 mod ids;
 mod import;
@@ -14,29 +15,33 @@ mod markdown;
 mod media;
 mod messages;
 
-pub use ids::{IdMap, new_id};
-pub use import::{ImportError, ImportTarget, import_conversation};
-pub use jsonl::{FORMAT, FORMAT_VERSION, read as read_jsonl, write as write_jsonl};
-pub use markdown::{MediaLinks, NoMediaLinks, markdown};
+pub use ids::IdMap;
+pub(crate) use import::ImportError;
+pub use import::{ImportTarget, import_conversation};
+pub(crate) use jsonl::FORMAT;
+pub use jsonl::{read as read_jsonl, write as write_jsonl};
+pub(crate) use markdown::MediaLinks;
+pub use markdown::{NoMediaLinks, markdown};
 pub use media::{embed_media, media_files};
 pub use messages::parse_messages as read_messages;
 
 use crate::turn_log::{self, call_rows};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{
     Event, EventKind, EventSeq, MessageId, OnInterrupted, Turn, TurnId, TurnOutput, TurnSetup, TurnStart,
     TurnStatus,
 };
-use throughline_store::catalog::{
-    CallRow, ConversationRow, ImportedConversation, TitleSource, TurnEnd, TurnParent, TurnRow,
+use throughline_store::{
+    CallRow, ConversationRow, ImportedConversation, TitleSource, TurnEnd, TurnParent, TurnRating, TurnRow,
 };
 use throughline_wire::UserPart;
 
 /// Most turns of one conversation that is read in.
-pub const TURNS_MAX: usize = 10_000;
+pub(crate) const TURNS_MAX: usize = 10_000;
 /// Most events of one turn that is read in.
-pub const EVENTS_PER_TURN_MAX: usize = 200_000;
+pub(crate) const EVENTS_PER_TURN_MAX: usize = 200_000;
 
 /// A conversation as it travels.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,8 +54,28 @@ pub struct PortableConversation {
     pub leaf_id: Option<String>,
     /// Milliseconds since 1970.
     pub created_at: i64,
+    /// Where its user has put it.
+    pub filing: PortableFiling,
     /// Parents before children.
     pub turns: Vec<PortableTurn>,
+}
+
+/// Where a user has put a conversation, as it travels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortableFiling {
+    /// Folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// Tags.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Since when it is pinned, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned_at: Option<i64>,
+    /// Since when it is archived, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived_at: Option<i64>,
 }
 
 /// A turn as it travels.
@@ -62,6 +87,8 @@ pub struct PortableTurn {
     pub parent: Option<TurnParent>,
     /// Model that answered, as `upstream/model`.
     pub model: Option<String>,
+    /// Rating by its user.
+    pub rating: Option<TurnRating>,
     /// Its log. As JSON, so that what a later release wrote is handed on whole.
     pub events: Vec<Value>,
 }
@@ -117,7 +144,7 @@ pub fn parse_conversation(
 
 impl PortableTurn {
     /// The events as this release understands them.
-    pub fn parsed_events(&self) -> Vec<Event> {
+    pub(crate) fn parsed_events(&self) -> Vec<Event> {
         // What is no event at all was refused when it was read.
         self.events.iter().filter_map(|event| serde_json::from_value(event.clone()).ok()).collect()
     }
@@ -176,14 +203,16 @@ impl PortableConversation {
     pub fn of(row: ConversationRow, mut turns: Vec<PortableTurn>) -> Self {
         turns.retain(|turn| !turn.events.is_empty());
         let title = (row.title_by == TitleSource::UserGiven).then_some(row.title);
-        Self { id: row.id, title, leaf_id: row.leaf_id, created_at: row.created_at, turns }
+        let ConversationRow { id, leaf_id, created_at, folder, tags, pinned_at, archived_at, .. } = row;
+        let filing = PortableFiling { folder, tags, pinned_at, archived_at };
+        Self { id, title, leaf_id, created_at, filing, turns }
     }
 
     /// The rows of a conversation that is taken in: every turn over, its calls in the history.
     ///
     /// # Errors
     /// A turn whose log has no beginning or no end; see [`PortableTurn::close`].
-    pub fn into_rows(mut self, user: &str, now: i64) -> Result<ImportedConversation, LineError> {
+    pub(crate) fn into_rows(mut self, user: &str, now: i64) -> Result<ImportedConversation, LineError> {
         let files = media::media_files(&mut self);
         let mut turns = Vec::with_capacity(self.turns.len());
         let mut calls: Vec<CallRow> = Vec::new();
@@ -226,6 +255,7 @@ impl PortableConversation {
                     ),
                     ended_at,
                 }),
+                rating: turn.rating.clone(),
             });
         }
         let first_words = turns.first().map(|turn| turn.input_text.chars().take(80).collect::<String>());
@@ -238,6 +268,11 @@ impl PortableConversation {
                 leaf_id: self.leaf_id,
                 created_at: self.created_at,
                 updated_at: now,
+                folder: self.filing.folder,
+                tags: self.filing.tags,
+                pinned_at: self.filing.pinned_at,
+                archived_at: self.filing.archived_at,
+                temporary: false,
             },
             turns,
             calls,
@@ -247,7 +282,7 @@ impl PortableConversation {
 }
 
 /// The text of what a user sent.
-pub fn text_of(parts: &[UserPart]) -> String {
+pub(crate) fn text_of(parts: &[UserPart]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         UserPart::Text { text } => Some(text.as_str()),
         _ => None,
@@ -256,7 +291,7 @@ pub fn text_of(parts: &[UserPart]) -> String {
 }
 
 /// As in `stream_end`.
-pub fn status_name(status: TurnStatus) -> String {
+pub(crate) fn status_name(status: TurnStatus) -> String {
     match status {
         TurnStatus::Completed => "completed",
         TurnStatus::Length => "length",
@@ -282,12 +317,5 @@ pub(crate) fn event(turn: &TurnId, seq: u64, timestamp: i64, kind: EventKind) ->
 }
 
 pub(crate) fn stream_start(message: &MessageId, input: Vec<UserPart>) -> EventKind {
-    EventKind::StreamStart {
-        v: throughline_engine::FORMAT,
-        conversation_id: None,
-        message_id: message.clone(),
-        agent: "imported".to_owned(),
-        mode: "auto".to_owned(),
-        input,
-    }
+    EventKind::stream_start(message.clone(), "imported", input)
 }

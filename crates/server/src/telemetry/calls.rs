@@ -1,20 +1,21 @@
-//! The history of tool calls as a fold of events: rows for the catalog. R: S4, E1
+//! The history of tool calls as a fold of events: rows for the catalog.
+// R: S4, E1
 
 use super::meter::call_status;
 use std::collections::HashMap;
 use throughline_engine::{CallStatus, Event, EventKind, QuestionKind};
-use throughline_store::catalog::CallRow;
+use throughline_store::CallRow;
 use throughline_wire::CallId;
 
 /// The calls of one turn that have not ended, as far as the history is concerned.
 #[derive(Clone, Debug, Default)]
-pub struct CallFold {
+pub(crate) struct CallFold {
     open: HashMap<CallId, CallRow>,
 }
 
 /// Change of the call history by an event.
 #[derive(Clone, Debug, PartialEq)]
-pub enum CallChange {
+pub(crate) enum CallChange {
     /// A row is as it stands here now.
     Row(Box<CallRow>),
     /// Of a call whose beginning this fold has not seen: the turn's log knows it.
@@ -23,7 +24,7 @@ pub enum CallChange {
 
 impl CallFold {
     /// Takes the next event. Rows come when a call is announced, asks, starts and ends; not for every delta.
-    pub fn absorb(&mut self, event: &Event) -> Option<CallChange> {
+    pub(crate) fn absorb(&mut self, event: &Event) -> Option<CallChange> {
         let id = event.tool_id.as_ref()?;
         if let EventKind::ToolUse { tool_name, source, effect, .. } = &event.kind {
             let row = CallRow {

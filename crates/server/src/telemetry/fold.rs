@@ -1,10 +1,12 @@
 //! From the events of one turn to measurements: the only place that decides what a metric, a log line or a span says.
 //!
 //! No clock, no exporter. What the events say is said at the time that they carry; only how long it took until a viewer
-//! could see a call is told by the caller, who knows when the log acknowledged it. R: O1, E1
+//! could see a call is told by the caller, who knows when the log acknowledged it.
+// R: O1, E1
 
 use super::measurement::{
-    CallAssessment, CallContent, CallDetected, CallMetrics, Measurement, StepMetrics, TurnChoice, TurnMetrics,
+    CallAssessment, CallContent, CallDetected, CallMetrics, FailureMetrics, Measurement, StepMetrics,
+    TurnChoice, TurnMetrics,
 };
 use std::collections::{HashMap, HashSet};
 use throughline_engine::{
@@ -88,7 +90,7 @@ impl TelemetryFold {
                 self.mode.clone_from(mode);
                 out.push(Measurement::TurnBegan);
             }
-            EventKind::StepStart { upstream, model, attempt, fallback, tools_offered } => {
+            EventKind::StepStart { upstream, model, attempt, fallback, tools_offered, .. } => {
                 self.end_attempt(event.timestamp, out);
                 let step = event.step.unwrap_or_default();
                 self.steps = self.steps.max(step);
@@ -114,25 +116,32 @@ impl TelemetryFold {
                     error: None,
                 });
             }
-            EventKind::ContentDelta { text } | EventKind::Thinking { text } => {
+            EventKind::ContentDelta { text, .. } | EventKind::Thinking { text, .. } => {
                 self.content(event, text.len());
             }
-            EventKind::ToolInputDelta { delta } => self.content(event, delta.len()),
+            EventKind::ToolInputDelta { delta, .. } => self.content(event, delta.len()),
             EventKind::AudioDelta { .. } | EventKind::BlockStart(BlockStart::Image(_)) => {
                 self.content(event, 0)
             }
-            EventKind::Waiting { reason: WaitReason::RateLimit, .. } => self.failed("rate_limit", event, out),
-            EventKind::Waiting { reason: WaitReason::Retry, .. } => self.failed("retry", event, out),
-            EventKind::Problem { code, .. } if code == "fallback" => self.failed("fallback", event, out),
+            EventKind::Waiting { reason: WaitReason::RateLimit, why, .. } => {
+                self.attempt_failed(self.failure("rate_limit", event, why.clone()), out);
+            }
+            EventKind::Waiting { reason: WaitReason::Retry, why, .. } => {
+                self.attempt_failed(self.failure("retry", event, why.clone()), out);
+            }
+            EventKind::Problem { code, excerpt, remedy, .. } if code == "fallback" => {
+                let failure = self.failure("fallback", event, Some(excerpt.clone()));
+                self.attempt_failed(FailureMetrics { remedy: remedy.clone(), ..failure }, out);
+            }
             // One that the decoder made a call of has an id.
             EventKind::Problem { code, .. } if code == "leaked_call" && event.tool_id.is_none() => {
                 out.push(Measurement::CallAssessed(CallAssessment::Missed));
             }
             // A reply that breaks off shows its failure as a block of the step; the turn's own error comes behind its end.
-            EventKind::BlockStart(BlockStart::Error(fault)) => self.step_failed(fault, out),
+            EventKind::BlockStart(BlockStart::Error(fault)) => self.step_failed(fault, event, out),
             EventKind::Error(fault) => {
                 self.error = Some(fault.code.clone());
-                self.step_failed(fault, out);
+                self.step_failed(fault, event, out);
             }
             EventKind::StepEnd { finish, usage, .. } => {
                 if let Some(mut step) = self.step.take() {
@@ -157,7 +166,7 @@ impl TelemetryFold {
                 out.push(Measurement::TurnResumed);
             }
             EventKind::SessionStats(stats) => self.stats = Some(stats.clone()),
-            EventKind::StreamEnd { status } => self.end(event, *status, out),
+            EventKind::StreamEnd { status, .. } => self.end(event, *status, out),
             _ => self.call_event(event, acknowledged_at, out),
         }
     }
@@ -179,7 +188,7 @@ impl TelemetryFold {
                     tool: known.then(|| tool_name.as_str().to_owned()),
                     source: source.clone(),
                     effect: effect.name(),
-                    // Their own calls never pass our decoder's judgement; a call that takes the place of another is the
+                    // Their own calls never pass our decoder's judgment; a call that takes the place of another is the
                     // same call on the wire.
                     assessed: hosted || supersedes.is_some(),
                     ..TrackedCall::default()
@@ -266,19 +275,32 @@ impl TelemetryFold {
         }
     }
 
-    /// The model call that runs has failed for good.
-    fn step_failed(&mut self, fault: &TurnFault, out: &mut Vec<Measurement>) {
-        if let Some(step) = self.step.as_mut().filter(|step| step.error.is_none()) {
-            step.error = Some(fault.code.clone());
-            out.push(Measurement::UpstreamFailed { code: fault.code.clone() });
+    /// A failure of the model call that runs.
+    fn failure(&self, code: &str, event: &Event, why: Option<String>) -> FailureMetrics {
+        FailureMetrics {
+            code: code.to_owned(),
+            upstream: self.step.as_ref().map(|step| step.upstream.clone()),
+            why,
+            remedy: None,
+            at: event.timestamp,
         }
     }
 
-    fn failed(&mut self, code: &str, event: &Event, out: &mut Vec<Measurement>) {
-        out.push(Measurement::UpstreamFailed { code: code.to_owned() });
+    /// The model call that runs has failed for good.
+    fn step_failed(&mut self, fault: &TurnFault, event: &Event, out: &mut Vec<Measurement>) {
+        let failure = self.failure(&fault.code, event, Some(fault.why.clone()));
+        if let Some(step) = self.step.as_mut().filter(|step| step.error.is_none()) {
+            step.error = Some(fault.code.clone());
+            out.push(Measurement::UpstreamFailed(failure));
+        }
+    }
+
+    /// The model call that runs has failed, and another one follows.
+    fn attempt_failed(&mut self, failure: FailureMetrics, out: &mut Vec<Measurement>) {
+        let (code, at) = (failure.code.clone(), failure.at);
+        out.push(Measurement::UpstreamFailed(failure));
         if let Some(step) = self.step.take() {
-            let metrics = step.metrics(event.timestamp, Some(code.to_owned()));
-            out.push(Measurement::StepEnded(Box::new(metrics)));
+            out.push(Measurement::StepEnded(Box::new(step.metrics(at, Some(code)))));
         }
     }
 

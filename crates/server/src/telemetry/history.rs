@@ -1,5 +1,6 @@
 //! Writes the history of tool calls, and raw bytes of upstreams, behind the turns' backs: nothing waits for it, and nothing
-//! is lost by it, since what does not fit is read from the log again. R: S4, S5, P2
+//! is lost by it, since what does not fit is read from the log again.
+// R: S4, S5, P2
 
 use super::calls::{CallChange, CallFold};
 use super::meter::TelemetryMeter;
@@ -7,18 +8,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use throughline_engine::{Event, TurnId};
-use throughline_store::Log;
-use throughline_store::catalog::{CallRow, Catalog, RawId};
+use throughline_store::{CallRow, Catalog, Log, RawId};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Rows that may wait to be written; the turns of further ones are read from the log when there is room.
-pub const CALLS_WAITING_MAX: usize = 4_096;
+pub(super) const CALLS_WAITING_MAX: usize = 4_096;
 /// Bytes of upstreams that may wait to be written; of an answer that goes beyond, the beginning is kept.
-pub const RAW_BYTES_WAITING_MAX: usize = 16 << 20;
+pub(super) const RAW_BYTES_WAITING_MAX: usize = 16 << 20;
 /// Answers with a hole that are remembered as such; the one known longest is forgotten first. They are forgotten with their
 /// turns, too, so that more would be that many model calls at once.
-pub const RAW_TRUNCATED_MAX: usize = 4_096;
+pub(super) const RAW_TRUNCATED_MAX: usize = 4_096;
 /// Delay for collecting rows before they are written: a call of a fast tool is written once, and not between the
 /// appends that its turn waits for.
 const WRITE_DELAY: Duration = Duration::from_millis(25);
@@ -87,8 +87,7 @@ impl CallHistory {
         (history, HistoryWriterTask(AbortOnDropHandle::new(task)))
     }
 
-    /// Records a change.
-    pub fn record_change(&self, user: &str, turn: &TurnId, change: CallChange) {
+    pub(crate) fn record_change(&self, user: &str, turn: &TurnId, change: CallChange) {
         let mut queue = self.queue();
         match change {
             CallChange::Row(row) if queue.rows.len() < CALLS_WAITING_MAX => {
@@ -110,7 +109,7 @@ impl CallHistory {
     }
 
     /// Bytes of an upstream, as they came.
-    pub fn record_raw(&self, user: &str, id: RawId, bytes: &[u8]) {
+    pub(crate) fn record_raw(&self, user: &str, id: RawId, bytes: &[u8]) {
         let mut queue = self.queue();
         if queue.truncated.contains(&id) {
             return;
@@ -138,7 +137,7 @@ impl CallHistory {
 
     /// Waits until all that was told of the calls of this turn is written: before the turn counts as ended, so that the
     /// history of a turn that has ended is whole, however the process dies.
-    pub async fn wait_written(&self, user: &str, turn: &TurnId) {
+    pub(crate) async fn wait_written(&self, user: &str, turn: &TurnId) {
         let turn_key = (user.to_owned(), turn.as_str().to_owned());
         loop {
             let written = self.0.written.notified();
@@ -329,7 +328,10 @@ impl HistoryQueue {
 ///
 /// # Errors
 /// The log cannot be read.
-pub async fn call_rows_of(log: &dyn Log, turn: &str) -> Result<Vec<CallRow>, throughline_store::LogError> {
+pub(super) async fn call_rows_of(
+    log: &dyn Log,
+    turn: &str,
+) -> Result<Vec<CallRow>, throughline_store::LogError> {
     let (mut fold, mut rows, mut after) = (CallFold::default(), BTreeMap::new(), 0);
     loop {
         let records = log.read(turn, after, RECORDS_PER_READ).await?;
@@ -349,3 +351,6 @@ fn now() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,33 +4,33 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 /// Tools that have a series of their own.
-pub const TOOL_LABELS_MAX: usize = 200;
+pub(crate) const TOOL_LABELS_MAX: usize = 200;
 /// Models that have series of their own.
-pub const MODEL_LABELS_MAX: usize = 100;
+pub(crate) const MODEL_LABELS_MAX: usize = 100;
 /// Agents that have a series of their own.
-pub const AGENT_LABELS_MAX: usize = 100;
+pub(crate) const AGENT_LABELS_MAX: usize = 100;
 /// Upstreams, error codes and the like that have series of their own.
-pub const WORD_LABELS_MAX: usize = 100;
+pub(crate) const WORD_LABELS_MAX: usize = 100;
 /// Characters of a label's value.
 const LABEL_CHARS_MAX: usize = 100;
 /// Label value for everything over the limit.
-pub const OTHER: &str = "other";
+pub(crate) const OTHER: &str = "other";
 
 /// The values of one label: the first ones by name, all others as [`OTHER`].
 #[derive(Debug)]
-pub struct BoundedLabel {
+pub(crate) struct BoundedLabel {
     limit: usize,
     known: Mutex<HashSet<String>>,
 }
 
 impl BoundedLabel {
     /// At most `limit` values beside [`OTHER`].
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, known: Mutex::default() }
     }
 
     /// The value to be shown.
-    pub fn value(&self, name: &str) -> String {
+    pub(crate) fn value(&self, name: &str) -> String {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.contains(name) {
             return name.to_owned();

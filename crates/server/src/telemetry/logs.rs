@@ -1,5 +1,6 @@
 //! Logs: what they say of turns, and how they leave the process: JSON lines for collectors, plain text on a terminal,
-//! secrets taken out of every line. R: O1, R4
+//! secrets taken out of every line.
+// R: O1, R4
 
 use super::measurement::{CallDetected, CallMetrics, Measurement, StepMetrics, TurnMetrics};
 use super::meter::{call_status, turn_status};
@@ -19,7 +20,6 @@ use tracing_subscriber::registry::LookupSpan;
 pub(crate) const LOG_VARIABLE: &str = "THROUGHLINE_LOG";
 /// The usual name in Rust programs.
 pub(crate) const FALLBACK_VARIABLE: &str = "RUST_LOG";
-/// Default filter.
 const DEFAULT_FILTER: &str = "info";
 /// A line that cannot be written is lost. Saying so would go to standard error, too, and to write there when nobody reads it any
 /// more (the terminal was closed) is a panic, in whatever was just logging.
@@ -27,6 +27,9 @@ const REPORTS_LOST_LINES: bool = false;
 /// Libraries that tell what the network does, which is noise here, and would be endless where logs go over HTTP.
 const QUIET_LIBRARIES: [&str; 8] =
     ["hyper", "hyper_util", "h2", "reqwest", "rustls", "tower", "opentelemetry", "rmcp"];
+
+/// The exporter of traces, whose failures are logged by `SpanSender`, once and with the address.
+const SILENT_LIBRARY: &str = "opentelemetry-otlp";
 
 /// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,13 +44,21 @@ pub enum LogFormat {
 }
 
 /// Logs the measurements of a turn that deserve a line; each line has the turn's trace.
-pub fn log_measurement(turn: &TurnId, trace: &str, measurement: &Measurement) {
+pub(crate) fn log_measurement(turn: &TurnId, trace: &str, measurement: &Measurement) {
     match measurement {
         Measurement::CallDetected(call) => log_call_detected(turn, trace, call),
         Measurement::CallEnded(call) => log_call_ended(turn, trace, call),
         Measurement::StepEnded(step) => log_step_ended(turn, trace, step),
-        Measurement::UpstreamFailed { code } => {
-            tracing::warn!(turn_id = %turn, trace_id = trace, code = code.as_str(), "upstream_failed");
+        Measurement::UpstreamFailed(failure) => {
+            tracing::warn!(
+                turn_id = %turn,
+                trace_id = trace,
+                code = failure.code.as_str(),
+                upstream = failure.upstream.as_deref(),
+                why = failure.why.as_deref(),
+                remedy = failure.remedy.as_deref(),
+                "upstream_failed"
+            );
         }
         Measurement::TurnResumed => tracing::info!(turn_id = %turn, trace_id = trace, "turn_resumed"),
         Measurement::TurnEnded(figures) => log_turn_ended(trace, figures),
@@ -185,7 +196,10 @@ fn env_filter(variable: impl Fn(&str) -> Option<String>) -> EnvFilter {
         .iter()
         .filter(|library| !directives.contains(*library))
         .map(|library| format!(",{library}=warn"));
-    let all = directives.clone() + &quiet.collect::<String>();
+    let mut all = directives.clone() + &quiet.collect::<String>();
+    if !directives.contains("opentelemetry") {
+        all += &format!(",{SILENT_LIBRARY}=off");
+    }
     EnvFilter::try_new(&all).unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER))
 }
 
@@ -272,25 +286,4 @@ impl<W: Write> Write for RedactingWriter<'_, W> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_environment_says_what_is_logged() {
-        let directives = |pairs: &[(&str, &str)]| {
-            let value =
-                |name: &str| pairs.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).into());
-            env_filter(value).to_string()
-        };
-        let quiet =
-            |filter: &str, library: &str| filter.split(',').any(|part| part == format!("{library}=warn"));
-        let default = directives(&[]);
-        assert!(default.split(',').any(|part| part == "info"), "{default}");
-        assert!(QUIET_LIBRARIES.iter().all(|library| quiet(&default, library)), "{default}");
-        let ours = directives(&[(LOG_VARIABLE, "debug"), (FALLBACK_VARIABLE, "trace")]);
-        assert!(ours.split(',').any(|part| part == "debug") && !ours.contains("trace"), "{ours}");
-        let wanted = directives(&[(FALLBACK_VARIABLE, "info,h2=debug")]);
-        assert!(wanted.contains("h2=debug") && !quiet(&wanted, "h2") && quiet(&wanted, "hyper"), "{wanted}");
-        assert!(directives(&[(LOG_VARIABLE, "=====")]).contains("info"));
-    }
-}
+mod tests;

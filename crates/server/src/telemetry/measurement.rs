@@ -6,7 +6,6 @@ use throughline_wire::{CallId, FinishReason, Usage};
 /// One finding of [`TelemetryFold`](super::TelemetryFold).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measurement {
-    /// A turn began.
     TurnBegan,
     /// A turn that another process (or this one before a restart) had begun goes on here.
     TurnResumed,
@@ -19,14 +18,25 @@ pub enum Measurement {
     /// A call has ended.
     CallEnded(Box<CallMetrics>),
     /// A model call failed; the turn may go on with another try.
-    UpstreamFailed {
-        /// A stable word: `rate_limit`, `retry`, `fallback`, or the code of the turn's error.
-        code: String,
-    },
+    UpstreamFailed(FailureMetrics),
     /// A model call is over.
     StepEnded(Box<StepMetrics>),
     /// A turn is over.
     TurnEnded(Box<TurnMetrics>),
+}
+
+/// Failure of a model call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureMetrics {
+    /// A stable word: `rate_limit`, `retry`, `fallback`, or the code of the turn's error.
+    pub code: String,
+    /// Name of the upstream, if it is known.
+    pub upstream: Option<String>,
+    /// The upstream's own words.
+    pub why: Option<String>,
+    /// The continuation, if there is one.
+    pub remedy: Option<String>,
+    pub at: UnixMillis,
 }
 
 /// Choices of the user for a turn.
@@ -49,7 +59,7 @@ pub struct CallDetected {
     pub step: u32,
     /// The tool's own name, if such a tool was offered.
     pub tool: Option<String>,
-    /// From the delta of the upstream that named the call to the acknowledgement of its `tool_use`, in milliseconds.
+    /// From the delta of the upstream that named the call to the acknowledgment of its `tool_use`, in milliseconds.
     pub latency_ms: u64,
     /// Bytes of text, thinking and arguments that the step had written before.
     pub stream_position: u64,

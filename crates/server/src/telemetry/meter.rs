@@ -5,14 +5,16 @@ use super::measurement::{CallAssessment, CallMetrics, Measurement, StepMetrics, 
 use super::names::{self, Metric, MetricKind};
 use super::redaction::Redaction;
 use super::rollback::RollbackKind;
+use super::thresholds::{ThresholdInfo, ThresholdWindow};
 use metrics::{Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use throughline_engine::{CallStatus, TurnStatus};
+use throughline_store::RatingValue;
 
 /// Calls that the detection rate looks back on.
-pub const DETECTION_WINDOW_CALLS: usize = 1_000;
+pub(super) const DETECTION_WINDOW_CALLS: usize = 1_000;
 /// A tool that nobody offered.
 const UNKNOWN_TOOL: &str = "unknown";
 
@@ -30,7 +32,6 @@ pub enum ViewerResume {
 }
 
 impl ViewerResume {
-    /// All of them.
     pub const ALL: [ViewerResume; 4] =
         [ViewerResume::Continued, ViewerResume::Snapshot, ViewerResume::Resync, ViewerResume::Expired];
 
@@ -45,6 +46,9 @@ impl ViewerResume {
     }
 }
 
+/// Function that reads the metrics of the store.
+pub type StoreMetricsFn = Arc<dyn Fn() -> StoreMetrics + Send + Sync>;
+
 /// Metrics of the store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreMetrics {
@@ -52,7 +56,6 @@ pub struct StoreMetrics {
     pub commits: u64,
     /// Of them, those that were forced to the disk.
     pub fsyncs: u64,
-    /// Events.
     pub events: u64,
     /// Appends that wait.
     pub queue: u64,
@@ -68,11 +71,12 @@ pub struct TelemetryMeter {
     agents: BoundedLabel,
     words: BoundedLabel,
     assessments: Mutex<VecDeque<CallAssessment>>,
+    lately: Mutex<ThresholdWindow>,
 }
 
 impl std::fmt::Debug for TelemetryMeter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Meter")
+        f.write_str("TelemetryMeter")
     }
 }
 
@@ -109,6 +113,7 @@ impl TelemetryMeter {
             agents: BoundedLabel::new(AGENT_LABELS_MAX),
             words: BoundedLabel::new(WORD_LABELS_MAX),
             assessments: Mutex::default(),
+            lately: Mutex::default(),
         };
         meter.init_counters();
         meter
@@ -146,8 +151,8 @@ impl TelemetryMeter {
             }
             Measurement::CallAssessed(assessment) => self.assess(*assessment),
             Measurement::CallEnded(call) => self.record_call(call),
-            Measurement::UpstreamFailed { code } => {
-                self.count(names::UPSTREAM_ERRORS, vec![self.word("code", code)], 1);
+            Measurement::UpstreamFailed(failure) => {
+                self.count(names::UPSTREAM_ERRORS, vec![self.word("code", &failure.code)], 1);
             }
             Measurement::StepEnded(step) => self.record_step(step),
             Measurement::TurnEnded(turn) => self.record_turn(turn),
@@ -157,6 +162,7 @@ impl TelemetryMeter {
     }
 
     fn assess(&self, assessment: CallAssessment) {
+        self.lately(|lately, now| lately.call_assessed(now, assessment == CallAssessment::Detected));
         self.count(names::CALLS_SEEN, Vec::new(), 1);
         self.count(names::CALLS_DETECTED, Vec::new(), u64::from(assessment == CallAssessment::Detected));
         let mut assessments = self.assessments.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,6 +183,7 @@ impl TelemetryMeter {
         let (Some(_), Some(ms)) = (call.started_at, call.duration_ms) else { return };
         let error = call_error(call).map(|error| self.word(names::ERROR_TYPE, error));
         self.observe(names::EXECUTION_LATENCY, Vec::new(), seconds(ms));
+        self.lately(|lately, now| lately.call_executed(now, ms));
         if call.source.starts_with("mcp:") {
             let method = Label::new("mcp_method_name", "tools/call");
             let labels = [method, tool.clone()].into_iter().chain(error.clone()).collect();
@@ -237,12 +244,12 @@ impl TelemetryMeter {
     }
 
     /// Sets the number of running turns.
-    pub fn active_turns(&self, turns: usize) {
+    pub(crate) fn active_turns(&self, turns: usize) {
         self.gauge(names::ACTIVE_TURNS, Vec::new(), turns as f64);
     }
 
     /// Sets the number of ended calls that wait for the call history.
-    pub fn history_queue(&self, calls: usize) {
+    pub(crate) fn history_queue(&self, calls: usize) {
         self.gauge(names::HISTORY_QUEUE, Vec::new(), calls as f64);
     }
 
@@ -262,14 +269,37 @@ impl TelemetryMeter {
         self.count(names::DROPS, Vec::new(), 1);
     }
 
+    /// A user rated the answer of a turn.
+    pub fn rated(&self, turn: &str, value: RatingValue) {
+        self.count(names::RATINGS, vec![Label::new("value", value.name())], 1);
+        self.lately(|lately, now| lately.rated(now, turn, Some(value == RatingValue::Up)));
+    }
+
+    /// A user took a rating back. A counter never goes down; what lately happened is known better.
+    pub(crate) fn rating_removed(&self, turn: &str) {
+        self.lately(|lately, now| lately.rated(now, turn, None));
+    }
+
     /// A user went back to something simpler.
     pub fn rollback(&self, change: RollbackKind) {
         self.count(names::ROLLBACKS, vec![Label::new("change", change.name())], 1);
+        self.lately(ThresholdWindow::rolled_back);
     }
 
     /// A page reports late frames.
     pub fn jank_frames(&self, frames: u64) {
         self.count(names::JANK_FRAMES, Vec::new(), frames);
+        self.lately(|lately, now| lately.jank_frames(now, frames));
+    }
+
+    /// Thresholds for streaming tool calls, held against what happened lately.
+    pub fn thresholds(&self) -> Vec<ThresholdInfo> {
+        self.lately(|lately, now| lately.thresholds(now))
+    }
+
+    fn lately<T>(&self, act: impl FnOnce(&mut ThresholdWindow, i64) -> T) -> T {
+        let now = jiff::Timestamp::now().as_millisecond();
+        act(&mut self.lately.lock().unwrap_or_else(PoisonError::into_inner), now)
     }
 
     /// Records the metrics of the store.
@@ -281,6 +311,11 @@ impl TelemetryMeter {
         total(names::STORE_FSYNCS, metrics.fsyncs);
         total(names::STORE_EVENTS, metrics.events);
         self.gauge(names::STORE_QUEUE, Vec::new(), metrics.queue as f64);
+    }
+
+    /// Sets the memory of the process, in bytes.
+    pub fn resident_memory(&self, bytes: u64) {
+        self.gauge(names::RESIDENT_MEMORY, Vec::new(), bytes as f64);
     }
 
     /// The Prometheus text, version 0.0.4.

@@ -2,9 +2,9 @@
 //!
 //! The GenAI names are those that instrumentation emits today (OpenTelemetry GenAI semantic conventions, *Development*;
 //! a rename to `gen_ai.client.inference.*` is in flight, and is one constant each here). Dots become `_` and the unit
-//! is appended, as Prometheus has it. `docs/observability.md` is compared with [`METRICS`] by a test. R: O1
+//! is appended, as Prometheus has it. `docs/observability.md` is compared with [`METRICS`] by a test.
+// R: O1
 
-/// Kind of metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricKind {
     /// Only grows.
@@ -15,12 +15,10 @@ pub enum MetricKind {
     Histogram(&'static [f64]),
 }
 
-/// One metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
     /// Its name in the Prometheus text.
     pub name: &'static str,
-    /// Its kind.
     pub kind: MetricKind,
     /// Of its values: `s`, `tokens`, ..., or what is counted.
     pub unit: &'static str,
@@ -31,12 +29,13 @@ pub struct Metric {
 }
 
 /// The GenAI conventions' boundaries for durations in seconds: .01·2ⁿ.
-pub const SECONDS: &[f64] =
+pub(crate) const SECONDS: &[f64] =
     &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 /// The conventions' boundaries for whole turns in seconds: .1·2ⁿ.
-pub const TURN_SECONDS: &[f64] = &[0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
+pub(crate) const TURN_SECONDS: &[f64] =
+    &[0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
 /// The conventions' boundaries for tokens: 4ⁿ.
-pub const TOKENS: &[f64] = &[
+pub(crate) const TOKENS: &[f64] = &[
     1.0,
     4.0,
     16.0,
@@ -53,33 +52,32 @@ pub const TOKENS: &[f64] = &[
     67_108_864.0,
 ];
 /// Seconds of what should be instant.
-pub const INSTANT_SECONDS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
+pub(crate) const INSTANT_SECONDS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 /// Seconds of tools: finer around the alerts' thresholds of 1 and 3 s.
-pub const LATENCY_SECONDS: &[f64] =
+pub(crate) const LATENCY_SECONDS: &[f64] =
     &[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0];
 /// Model calls of a turn.
-pub const STEPS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0];
+pub(crate) const STEPS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0];
 
 /// Label: what was done (`chat`, `execute_tool`, `invoke_agent`).
-pub const OPERATION: &str = "gen_ai_operation_name";
+pub(crate) const OPERATION: &str = "gen_ai_operation_name";
 /// Label: who runs the model.
-pub const PROVIDER: &str = "gen_ai_provider_name";
+pub(crate) const PROVIDER: &str = "gen_ai_provider_name";
 /// Label: the model asked for.
-pub const MODEL: &str = "gen_ai_request_model";
+pub(crate) const MODEL: &str = "gen_ai_request_model";
 /// Label: `input` or `output`.
-pub const TOKEN_TYPE: &str = "gen_ai_token_type";
+pub(crate) const TOKEN_TYPE: &str = "gen_ai_token_type";
 /// Label: the tool.
-pub const TOOL: &str = "gen_ai_tool_name";
+pub(crate) const TOOL: &str = "gen_ai_tool_name";
 /// Label: the agent.
-pub const AGENT: &str = "gen_ai_agent_name";
+pub(crate) const AGENT: &str = "gen_ai_agent_name";
 /// Label: why it failed.
-pub const ERROR_TYPE: &str = "error_type";
+pub(crate) const ERROR_TYPE: &str = "error_type";
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $constant:ident = $name:literal, $kind:expr, $unit:literal, [$($label:expr),*], $help:literal;)*) => {
-        $($(#[$doc])* #[doc = $help] pub const $constant: Metric =
+        $($(#[$doc])* #[doc = $help] pub(crate) const $constant: Metric =
             Metric { name: $name, kind: $kind, unit: $unit, labels: &[$($label),*], help: $help };)*
-        /// All of them.
         pub const METRICS: &[Metric] = &[$($constant),*];
     };
 }
@@ -109,6 +107,8 @@ metrics! {
     ROLLBACKS = "streaming_rollback_count_total", MetricKind::Counter, "changes", ["change"],
         "Users who changed model, mode, or from streaming to not, within a conversation.";
 
+    RATINGS = "throughline_ratings_total", MetricKind::Counter, "ratings", ["value"],
+        "Answers that people rated, up or down.";
     TURNS = "throughline_turns_total", MetricKind::Counter, "turns", ["status"], "Turns that have ended, by how.";
     ACTIVE_TURNS = "throughline_active_turns", MetricKind::Gauge, "turns", [], "Turns that run in this process.";
     STEPS_PER_TURN = "throughline_steps_per_turn", MetricKind::Histogram(STEPS), "steps", [], "Model calls of a turn.";
@@ -137,11 +137,13 @@ metrics! {
     STORE_QUEUE = "throughline_store_queue", MetricKind::Gauge, "jobs", [], "Appends that wait for the store's writer.";
     HISTORY_QUEUE = "throughline_call_history_queue", MetricKind::Gauge, "calls", [],
         "Ended calls that wait to be written to the call history.";
-    BUILD = "throughline_build_info", MetricKind::Gauge, "1", ["version"], "1, labelled with what runs.";
+    RESIDENT_MEMORY = "process_resident_memory_bytes", MetricKind::Gauge, "bytes", [],
+        "Memory of the process that is in RAM. On Linux only.";
+    BUILD = "throughline_build_info", MetricKind::Gauge, "1", ["version"], "1, labeled with what runs.";
 }
 
 /// Provider name, in the vocabulary of the conventions, of an upstream in the configuration.
-pub fn provider_name(upstream: &str) -> &str {
+pub(crate) fn provider_name(upstream: &str) -> &str {
     match upstream {
         "gemini" => "gcp.gemini",
         "bedrock" => "aws.bedrock",
@@ -153,49 +155,46 @@ pub fn provider_name(upstream: &str) -> &str {
 }
 
 /// Names of span attributes (OpenTelemetry GenAI semantic conventions).
-pub mod attribute {
-    /// Operation.
-    pub const OPERATION: &str = "gen_ai.operation.name";
+pub(crate) mod attribute {
+    pub(crate) const OPERATION: &str = "gen_ai.operation.name";
     /// Provider of the model.
-    pub const PROVIDER: &str = "gen_ai.provider.name";
+    pub(crate) const PROVIDER: &str = "gen_ai.provider.name";
     /// The model asked for.
-    pub const REQUEST_MODEL: &str = "gen_ai.request.model";
+    pub(crate) const REQUEST_MODEL: &str = "gen_ai.request.model";
     /// Id of the conversation.
-    pub const CONVERSATION: &str = "gen_ai.conversation.id";
-    /// The agent.
-    pub const AGENT: &str = "gen_ai.agent.name";
+    pub(crate) const CONVERSATION: &str = "gen_ai.conversation.id";
+    pub(crate) const AGENT: &str = "gen_ai.agent.name";
     /// Why the model stopped.
-    pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+    pub(crate) const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
     /// To the first content, in seconds.
-    pub const FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
-    /// Tokens in.
-    pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+    pub(crate) const FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
+    pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
     /// Tokens out.
-    pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+    pub(crate) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
     /// Tokens that came from a cache.
-    pub const CACHED_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
-    /// Tokens of reasoning.
-    pub const REASONING_TOKENS: &str = "gen_ai.usage.reasoning.output_tokens";
-    /// The tool.
-    pub const TOOL: &str = "gen_ai.tool.name";
+    pub(crate) const CACHED_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+    pub(crate) const REASONING_TOKENS: &str = "gen_ai.usage.reasoning.output_tokens";
+    pub(crate) const TOOL: &str = "gen_ai.tool.name";
     /// `function`.
-    pub const TOOL_TYPE: &str = "gen_ai.tool.type";
-    /// The call.
-    pub const CALL: &str = "gen_ai.tool.call.id";
+    pub(crate) const TOOL_TYPE: &str = "gen_ai.tool.type";
+    pub(crate) const CALL: &str = "gen_ai.tool.call.id";
     /// Opt-in: what the tool was given.
-    pub const ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+    pub(crate) const ARGUMENTS: &str = "gen_ai.tool.call.arguments";
     /// Opt-in: what it produced.
-    pub const RESULT: &str = "gen_ai.tool.call.result";
+    pub(crate) const RESULT: &str = "gen_ai.tool.call.result";
     /// Why it failed.
-    pub const ERROR_TYPE: &str = "error.type";
+    pub(crate) const ERROR_TYPE: &str = "error.type";
     /// Of a call of an MCP server's tool: `tools/call`.
-    pub const MCP_METHOD: &str = "mcp.method.name";
+    pub(crate) const MCP_METHOD: &str = "mcp.method.name";
     /// Our turn.
-    pub const TURN: &str = "throughline.turn.id";
+    pub(crate) const TURN: &str = "throughline.turn.id";
     /// Our step, from 1.
-    pub const STEP: &str = "throughline.step";
+    pub(crate) const STEP: &str = "throughline.step";
     /// Number of the attempt at the step, from 1.
-    pub const ATTEMPT: &str = "throughline.attempt";
+    pub(crate) const ATTEMPT: &str = "throughline.attempt";
     /// Status of a turn or call.
-    pub const STATUS: &str = "throughline.status";
+    pub(crate) const STATUS: &str = "throughline.status";
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,15 @@
 //! Spans over OTLP/HTTP to a collector, behind the feature `otel`.
 //!
 //! The exporter's client is a blocking one and lives on the batch processor's own thread: the asynchronous one panics
-//! there, for want of a runtime. R: O1
+//! there, for want of a runtime.
+// R: O1
 
 use super::redaction::Redaction;
-use super::trace_context::TraceParent;
+use super::span_sender::SpanSender;
 use super::traces::{AttributeValue, SpanKind, SpanRecord, TraceSink, TurnTrace};
 use opentelemetry::trace::{
-    Span as _, SpanBuilder, SpanContext, SpanId, SpanKind as OtelKind, Status, TraceContextExt, TraceFlags,
-    TraceId, TraceState, Tracer as _, TracerProvider,
+    Span as _, SpanBuilder, SpanId, SpanKind as OtelKind, Status, TraceContextExt, TraceId, Tracer as _,
+    TracerProvider,
 };
 use opentelemetry::{Array, Context, KeyValue, StringValue};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
@@ -46,7 +47,7 @@ impl OtlpExporter {
         // A blocking client makes and drops a runtime of its own, which must not happen within another one.
         let build = move || -> Result<SdkTracerProvider, String> {
             let builder = SpanExporter::builder().with_http();
-            let builder = match endpoint {
+            let builder = match endpoint.clone() {
                 Some(endpoint) => builder.with_endpoint(endpoint),
                 None => builder,
             };
@@ -59,7 +60,7 @@ impl OtlpExporter {
             let builder = SdkTracerProvider::builder()
                 .with_resource(resource)
                 .with_id_generator(OtlpIdGenerator::default());
-            Ok(builder.with_batch_exporter(exporter).build())
+            Ok(builder.with_batch_exporter(SpanSender::new(exporter, endpoint)).build())
         };
         let built = thread("traces-begin", build).map_err(|error| format!("it gets no thread: {error}"))?;
         let provider = built.join().map_err(|_| "the exporter panicked".to_owned())??;
@@ -70,7 +71,7 @@ impl OtlpExporter {
     /// Sends what has gathered, and waits until that is done or given up.
     pub async fn flush(&self) {
         let provider = self.provider.clone();
-        // What goes wrong the exporter says by itself.
+        // The exporter logs what goes wrong.
         let _ = tokio::task::spawn_blocking(move || provider.force_flush()).await;
     }
 
@@ -80,7 +81,7 @@ impl OtlpExporter {
         // Sends over a blocking client, which a thread of the runtime must not wait for.
         let (sent, waiting) = tokio::sync::oneshot::channel();
         let finish = move || {
-            // What goes wrong the exporter says by itself.
+            // The exporter logs what goes wrong.
             let _ = provider.shutdown_with_timeout(within);
             // Nobody waits any more: the time was over.
             let _ = sent.send(());
@@ -129,7 +130,7 @@ fn thread<T: Send + 'static>(
 }
 
 impl Drop for OtlpExporter {
-    /// Whoever has not [finished](Otlp::finish) does not wait either: the thread that drops it may be one of a runtime.
+    /// Does not wait, unlike [`finish`](OtlpExporter::finish): the thread that drops it may belong to a runtime.
     fn drop(&mut self) {
         let provider = self.provider.clone();
         // Without a thread what is left is not sent.
@@ -141,17 +142,9 @@ impl TraceSink for OtlpExporter {
     fn export(&self, trace: TurnTrace) {
         let end = time(trace.root.end);
         let parent_context = match trace.context.parent {
-            Some(TraceParent { trace_id, span_id, flags }) => {
-                Context::new().with_remote_span_context(SpanContext::new(
-                    TraceId::from(trace_id),
-                    SpanId::from(span_id),
-                    TraceFlags::new(flags),
-                    true,
-                    TraceState::default(),
-                ))
-            }
+            Some(parent) => Context::new().with_remote_span_context(parent),
             None => {
-                NEXT_TRACE.set(Some(TraceId::from(trace.context.trace_id)));
+                NEXT_TRACE.set(Some(trace.context.trace_id));
                 Context::new()
             }
         };

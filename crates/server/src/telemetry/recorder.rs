@@ -1,21 +1,22 @@
-//! Where events become telemetry: one fold for each running turn, its findings to every exporter. R: O1
+//! Where events become telemetry: one fold for each running turn, its findings to every exporter.
+// R: O1
 
 use super::calls::CallFold;
 use super::fold::{ContentCapture, TelemetryFold};
 use super::history::CallHistory;
 use super::logs;
-use super::measurement::Measurement;
+use super::measurement::{FailureMetrics, Measurement};
 use super::meter::TelemetryMeter;
 use super::redaction::Redaction;
 use super::rollback::{ChoiceHistory, RollbackKind, UpstreamDelivery};
 use super::trace_context::TraceContext;
 use super::traces::{TraceFold, TraceSink};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use throughline::{ModelCallFacts, TurnFacts, TurnObserver};
 use throughline_engine::{Event, TurnId};
-use throughline_store::catalog::RawId;
+use throughline_store::RawId;
 use throughline_wire::TransferMode;
 
 /// Interval for draining histograms: until then they grow with every observation.
@@ -28,6 +29,8 @@ pub struct Telemetry {
     content: ContentCapture,
     turns: Mutex<HashMap<TurnId, Arc<Mutex<TurnTelemetry>>>>,
     choices: Mutex<ChoiceHistory>,
+    /// By the name of the upstream whose last answer it was.
+    upstream_failures: Mutex<BTreeMap<String, FailureMetrics>>,
     traces: Option<Arc<dyn TraceSink>>,
     history: OnceLock<CallHistory>,
 }
@@ -47,8 +50,8 @@ impl TurnTelemetry {
         Self {
             fold: TelemetryFold::new(content),
             calls: CallFold::default(),
-            trace: TraceFold::new(context),
             trace_id: context.trace_id(),
+            trace: TraceFold::new(context),
             delivery: match turn.transfer {
                 Some(TransferMode::Whole) => UpstreamDelivery::Whole,
                 Some(TransferMode::Stream) | None => UpstreamDelivery::Streamed,
@@ -73,6 +76,7 @@ impl Telemetry {
             content: ContentCapture::Omitted,
             turns: Mutex::default(),
             choices: Mutex::default(),
+            upstream_failures: Mutex::default(),
             traces: None,
             history: OnceLock::new(),
         }
@@ -145,6 +149,7 @@ impl Telemetry {
         turn_telemetry: &mut TurnTelemetry,
     ) {
         self.meter.record(measurement);
+        self.note_last_answer(measurement);
         logs::log_measurement(turn, &turn_telemetry.trace_id, measurement);
         for change in self.detect_rollbacks(measurement, turn_telemetry.delivery) {
             self.meter.rollback(change);
@@ -154,6 +159,26 @@ impl Telemetry {
         {
             sink.export(finished);
         }
+    }
+
+    fn note_last_answer(&self, measurement: &Measurement) {
+        let mut failures = self.upstream_failures.lock().unwrap_or_else(PoisonError::into_inner);
+        match measurement {
+            Measurement::UpstreamFailed(failure) => {
+                if let Some(upstream) = &failure.upstream {
+                    failures.insert(upstream.clone(), failure.clone());
+                }
+            }
+            Measurement::StepEnded(step) if step.error.is_none() => {
+                failures.remove(&step.upstream);
+            }
+            _ => {}
+        }
+    }
+
+    /// Last answer of an upstream, if it was a failure.
+    pub(crate) fn last_failure(&self, upstream: &str) -> Option<FailureMetrics> {
+        self.upstream_failures.lock().unwrap_or_else(PoisonError::into_inner).get(upstream).cloned()
     }
 
     /// Effects of a user's choice on its conversation.

@@ -1,4 +1,5 @@
-//! Redaction of secrets in everything that leaves the process: logs, errors, labels, exports, spans. R: R4, O1
+//! Redaction of secrets in everything that leaves the process: logs, errors, labels, exports, spans.
+// R: R4, O1
 
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};

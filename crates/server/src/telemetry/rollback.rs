@@ -1,10 +1,11 @@
-//! When a user goes back to something simpler within a conversation. R: O1
+//! When a user goes back to something simpler within a conversation.
+// R: O1
 
 use super::measurement::TurnChoice;
 use std::collections::{HashMap, VecDeque};
 
 /// Conversations whose last choice is remembered; the one known longest is forgotten first.
-pub const CONVERSATIONS_REMEMBERED_MAX: usize = 10_000;
+pub(super) const CONVERSATIONS_REMEMBERED_MAX: usize = 10_000;
 
 /// Kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +19,6 @@ pub enum RollbackKind {
 }
 
 impl RollbackKind {
-    /// All of them.
     pub const ALL: [RollbackKind; 3] = [RollbackKind::Model, RollbackKind::Mode, RollbackKind::Streaming];
 
     /// The label's value.
@@ -33,7 +33,7 @@ impl RollbackKind {
 
 /// Delivery of an upstream's replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UpstreamDelivery {
+pub(super) enum UpstreamDelivery {
     /// As a stream.
     Streamed,
     /// As one body.
@@ -42,14 +42,14 @@ pub enum UpstreamDelivery {
 
 /// The last choice of each conversation.
 #[derive(Debug, Default)]
-pub struct ChoiceHistory {
+pub(super) struct ChoiceHistory {
     last: HashMap<String, (TurnChoice, UpstreamDelivery)>,
     order: VecDeque<String>,
 }
 
 impl ChoiceHistory {
     /// Takes what was chosen for the next turn of its conversation, and says what that changed.
-    pub fn absorb(&mut self, choice: TurnChoice, delivery: UpstreamDelivery) -> Vec<RollbackKind> {
+    pub(super) fn absorb(&mut self, choice: TurnChoice, delivery: UpstreamDelivery) -> Vec<RollbackKind> {
         let Some(conversation) = &choice.conversation else { return Vec::new() };
         let key = conversation.as_str().to_owned();
         let mut changes = Vec::new();

@@ -1,96 +1,68 @@
-//! Trace of a turn: the client's, by W3C Trace Context, or a new one. R: O1
+//! Trace of a turn: the client's, by W3C Trace Context, or a new one.
+// R: O1
 
 use http::HeaderMap;
+use opentelemetry::Context;
+use opentelemetry::propagation::TextMapPropagator;
+use opentelemetry::trace::{SpanContext, TraceContextExt, TraceId};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use std::collections::HashMap;
 use throughline_engine::TurnId;
 
-/// The header that says whose span asks (<https://www.w3.org/TR/trace-context/#traceparent-header>).
+/// The header with the caller's span (<https://www.w3.org/TR/trace-context/#traceparent-header>).
 const TRACEPARENT: &str = "traceparent";
-/// Bytes of the header in version 00, the only one that there is.
-const TRACEPARENT_BYTES: usize = 55;
+/// Form of the header in version 00; later versions only append to it. `h` is a lower-case hexadecimal digit.
+const FORM: &[u8; 55] = b"hh-hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh-hhhhhhhhhhhhhhhh-hh";
 
-/// A span of another process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceParent {
-    /// Id of the trace; never 0.
-    pub trace_id: u128,
-    /// Id of the span; never 0.
-    pub span_id: u64,
-    /// Bit 0: whoever asks keeps the trace.
-    pub flags: u8,
+/// The caller's span as a request's headers name it, in version 00. Several headers are none: it is ambiguous which is
+/// meant.
+pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all(TRACEPARENT).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    let span = parse(value.to_str().ok()?.trim())?;
+    Some(format!("00-{}-{}-{:02x}", span.trace_id(), span.span_id(), span.trace_flags()))
 }
 
-impl TraceParent {
-    /// Parses a header's value; `None` if it is invalid. Of a later version the known part counts.
-    ///
-    /// ```
-    /// use throughline_server::telemetry::TraceParent;
-    /// let parent = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
-    /// assert_eq!(parent.map(|parent| (parent.span_id, parent.flags)), Some((0x00f067aa0ba902b7, 1)));
-    /// ```
-    pub fn parse(text: &str) -> Option<Self> {
-        let known = text.get(..TRACEPARENT_BYTES)?;
-        let rest = &text[TRACEPARENT_BYTES..];
-        let mut parts = known.split('-');
-        let version = u8::try_from(hex(parts.next()?, 2)?).ok()?;
-        let parent = Self {
-            trace_id: hex(parts.next()?, 32)?,
-            span_id: u64::try_from(hex(parts.next()?, 16)?).ok()?,
-            flags: u8::try_from(hex(parts.next()?, 2)?).ok()?,
-        };
-        let is_terminated = match version {
-            0 => rest.is_empty(),
-            0xff => false,
-            _ => rest.is_empty() || rest.starts_with('-'),
-        };
-        (is_terminated && parent.trace_id != 0 && parent.span_id != 0 && parts.next().is_none())
-            .then_some(parent)
+/// Parses a header's value. OpenTelemetry's propagator also accepts what the standard refuses: short ids, signs, and a
+/// version 00 that ends with `-`.
+fn parse(text: &str) -> Option<SpanContext> {
+    let (known, rest) = text.as_bytes().split_first_chunk::<{ FORM.len() }>()?;
+    let has_form = known.iter().zip(FORM).all(|(byte, form)| match form {
+        b'h' => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+        _ => byte == form,
+    });
+    if !has_form || (known.starts_with(b"00") && !rest.is_empty()) {
+        return None;
     }
-
-    /// As a request's headers say it. Several are none: nobody can say which is meant.
-    pub fn of_headers(headers: &HeaderMap) -> Option<Self> {
-        let mut values = headers.get_all(TRACEPARENT).iter();
-        let (value, further) = (values.next()?, values.next());
-        Self::parse(value.to_str().ok()?.trim()).filter(|_| further.is_none())
-    }
-}
-
-impl std::fmt::Display for TraceParent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, self.flags)
-    }
-}
-
-/// Lower-case hexadecimal digits, exactly so many.
-fn hex(text: &str, digits: usize) -> Option<u128> {
-    let fits = text.len() == digits && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-    u128::from_str_radix(text, 16).ok().filter(|_| fits)
+    let header = HashMap::from([(TRACEPARENT.to_owned(), text.to_owned())]);
+    let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &header);
+    Some(context.span().span_context().clone()).filter(SpanContext::is_valid)
 }
 
 /// Where a turn stands among traces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     /// Id of the trace.
-    pub trace_id: u128,
+    pub trace_id: TraceId,
     /// Whose span the turn's own is a child of.
-    pub parent: Option<TraceParent>,
+    pub parent: Option<SpanContext>,
 }
 
 impl TraceContext {
     /// Of a turn. Without a parent its trace is told by its id, so that a process which goes on with a turn goes on with its
     /// trace.
     pub fn of(turn: &TurnId, parent: Option<&str>) -> Self {
-        let parent = parent.and_then(TraceParent::parse);
+        let parent = parent.and_then(parse);
         let own = || {
             let hash = blake3::hash(turn.as_str().as_bytes());
-            let (id, _) = hash.as_bytes().split_at(16);
-            id.iter().fold(0, |all, byte| (all << 8) | u128::from(*byte))
+            TraceId::from_bytes(std::array::from_fn(|at| hash.as_bytes()[at]))
         };
-        Self { trace_id: parent.map_or_else(own, |parent| parent.trace_id), parent }
+        Self { trace_id: parent.as_ref().map_or_else(own, SpanContext::trace_id), parent }
     }
 
     /// The trace as logs and collectors write it: 32 hexadecimal digits.
     pub fn trace_id(&self) -> String {
-        format!("{:032x}", self.trace_id)
+        self.trace_id.to_string()
     }
 }
 
@@ -100,13 +72,19 @@ mod tests {
 
     const GOOD: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
+    fn header(value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(
+            http::HeaderName::from_static(TRACEPARENT),
+            http::HeaderValue::from_bytes(value.as_bytes()).expect("a header's value"),
+        )])
+    }
+
     // R: O1
     #[test]
     fn a_parent_is_what_the_standard_says_it_is() {
         let later = GOOD.replacen("00", "cc", 1);
         for good in [GOOD, &later, &format!("{later}-what-comes-later")] {
-            let parent = TraceParent::parse(good).expect(good);
-            assert_eq!(parent.to_string(), GOOD);
+            assert_eq!(trace_parent(&header(good)).as_deref(), Some(GOOD), "{good}");
         }
         for bad in [
             "",
@@ -119,22 +97,26 @@ mod tests {
             &GOOD.replace("00f067aa0ba902b7", &"0".repeat(16)),
             &GOOD.replace("b7-01", "b7-0g"),
             &GOOD.replace("-01", "-+1"),
+            &GOOD.replace("00-4", "+0-4"),
+            &format!("{GOOD}-"),
+            &GOOD.replace("00f067aa0ba902b7", "f067aa0ba902b7"),
+            &format!("{}-more", later.replace("00f067aa0ba902b7", "f067aa0ba902b7")),
             &GOOD.replace('-', "_"),
             "00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01-",
             &"é".repeat(28),
         ] {
-            assert_eq!(TraceParent::parse(bad), None, "{bad}");
+            assert_eq!(trace_parent(&header(bad)), None, "{bad}");
+            assert_eq!(parse(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn a_header_counts_if_there_is_one() {
-        let mut headers = HeaderMap::new();
-        assert_eq!(TraceParent::of_headers(&headers), None);
+        assert_eq!(trace_parent(&HeaderMap::new()), None);
+        let mut headers = header(GOOD);
+        assert_eq!(trace_parent(&headers).as_deref(), Some(GOOD));
         headers.append(TRACEPARENT, http::HeaderValue::from_static(GOOD));
-        assert_eq!(TraceParent::of_headers(&headers), TraceParent::parse(GOOD));
-        headers.append(TRACEPARENT, http::HeaderValue::from_static(GOOD));
-        assert_eq!(TraceParent::of_headers(&headers), None);
+        assert_eq!(trace_parent(&headers), None);
     }
 
     #[test]

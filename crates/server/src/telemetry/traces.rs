@@ -1,7 +1,8 @@
-//! A turn as spans: `invoke_agent` ⊃ `chat`, `execute_tool`, with the times that its events carry. R: O1
+//! A turn as spans: `invoke_agent` ⊃ `chat`, `execute_tool`, with the times that its events carry.
 //!
 //! Made of measurements when the turn ends, so that nothing is open that a crash could lose half of. An MCP server's call
 //! has no span of its own: where both would exist, the conventions put `mcp.*` on `execute_tool`.
+// R: O1
 
 use super::measurement::{CallMetrics, Measurement, StepMetrics, TurnMetrics};
 use super::meter::{call_error, call_status, turn_status};
@@ -11,9 +12,9 @@ use throughline_engine::{TurnStatus, UnixMillis};
 use throughline_wire::Usage;
 
 /// Spans of one turn; what comes beyond them is left out of its trace.
-pub const SPANS_PER_TURN_MAX: usize = 1_000;
+pub(crate) const SPANS_PER_TURN_MAX: usize = 1_000;
 /// Bytes of what a tool is given or says in a span; the rest is left out.
-pub const CONTENT_BYTES_MAX: usize = 8 * 1024;
+pub const SPAN_CONTENT_BYTES_MAX: usize = 8 * 1024;
 
 /// Where spans go.
 pub trait TraceSink: Send + Sync {
@@ -32,7 +33,6 @@ pub struct TurnTrace {
     pub children: Vec<SpanRecord>,
 }
 
-/// One span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpanRecord {
     /// `{operation} {what}`.
@@ -59,7 +59,6 @@ pub enum SpanKind {
 /// Value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttributeValue {
-    /// A text.
     Text(String),
     /// A whole number.
     Int(i64),
@@ -70,7 +69,7 @@ pub enum AttributeValue {
 }
 
 /// Gathers the spans of one turn.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct TraceFold {
     context: TraceContext,
     children: Vec<SpanRecord>,
@@ -93,7 +92,7 @@ impl TraceFold {
             },
             Measurement::TurnEnded(turn) => {
                 return Some(TurnTrace {
-                    context: self.context,
+                    context: self.context.clone(),
                     root: invoke_agent(turn),
                     children: std::mem::take(&mut self.children),
                 });
@@ -113,7 +112,7 @@ fn text_value(value: impl Into<String>) -> AttributeValue {
 
 /// As much of a text as a span holds, in whole characters.
 fn truncate_content(text: &str) -> &str {
-    &text[..text.floor_char_boundary(CONTENT_BYTES_MAX)]
+    &text[..text.floor_char_boundary(SPAN_CONTENT_BYTES_MAX)]
 }
 
 fn invoke_agent(turn: &TurnMetrics) -> SpanRecord {

@@ -4,7 +4,7 @@
 use throughline::Event;
 use throughline_store::LogRecord;
 
-/// Kinds of which neighbours may be joined.
+/// Kinds of which neighbors may be joined.
 const DELTAS: [&str; 4] = ["content_delta", "thinking", "tool_input_delta", "tool_progress"];
 
 /// Joins adjacent deltas of one block. A joined record has the number of its last event, so that whoever has it resumes in
@@ -61,9 +61,9 @@ mod tests {
     fn kind() -> impl Strategy<Value = EventKind> {
         let text = "[a-zé漢\"\\\\\n]{0,4}";
         prop_oneof![
-            text.prop_map(|text| EventKind::ContentDelta { text }),
-            text.prop_map(|text| EventKind::Thinking { text }),
-            text.prop_map(|delta| EventKind::ToolInputDelta { delta }),
+            text.prop_map(EventKind::content_delta),
+            text.prop_map(EventKind::thinking),
+            text.prop_map(EventKind::tool_input_delta),
             text.prop_map(|text| EventKind::ToolProgress(CallProgress {
                 output_delta: Some(text),
                 ..CallProgress::default()
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_run_of_text_becomes_one_event_with_the_last_number() {
-        let text = |text: &str| (EventKind::ContentDelta { text: text.to_owned() }, 0);
+        let text = |text: &str| (EventKind::content_delta(text), 0);
         let merged = merge_deltas(records(vec![text("a"), text("b"), (EventKind::BlockEnd, 0), text("c")]));
         let numbers: Vec<u64> = merged.iter().map(|record| record.seq).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 6, 7, 8]);

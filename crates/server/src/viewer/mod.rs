@@ -1,5 +1,6 @@
 //! One viewer's place in a turn: a cursor in the log, the same for every surface. It has no queue of its own, so it never
-//! slows the turn, and whoever comes back with the number of the last event that it saw goes on there. // R: S2
+//! slows the turn, and whoever comes back with the number of the last event that it saw goes on there.
+// R: S2
 
 mod merge;
 mod watchdog;
@@ -8,7 +9,7 @@ pub use merge::merge_deltas;
 pub(crate) use watchdog::{ViewerProgress, ViewerWatchdog};
 
 use crate::error::ApiError;
-use crate::turn_log::{fold_message, is_last_event};
+use crate::turn_log::{self, fold_message, is_last_event};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +84,7 @@ enum ViewerOpening {
 
 impl Viewer {
     /// A cursor. A number that the log does not have, because it was lost in a power cut or has been merged with its
-    /// neighbours, begins with a `resync`.
+    /// neighbors, begins with a `resync`.
     pub(crate) async fn open(
         log: Arc<dyn Log>,
         turn: TurnId,
@@ -224,7 +225,8 @@ impl Viewer {
         }
     }
 
-    fn emit(&mut self, records: Vec<LogRecord>, stalled: bool) -> ViewerItem {
+    fn emit(&mut self, mut records: Vec<LogRecord>, stalled: bool) -> ViewerItem {
+        turn_log::withhold_model_texts(&mut records);
         if let Some(last) = records.last() {
             self.after = last.seq;
             self.ended = last.kind == STREAM_END;

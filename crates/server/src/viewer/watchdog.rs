@@ -3,8 +3,9 @@
 //!
 //! A stream that hyper does not poll cannot notice anything itself, so one task looks after all of them.
 
-use crate::net::{ConnectionCanceller, TimeoutCallback};
+use crate::net::ConnectionCanceller;
 use crate::telemetry::TelemetryCell;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -21,23 +22,29 @@ const SUSPECT_AFTER: Duration = Duration::from_millis(1_000);
 const RECORDS_PER_READ: usize = 1_024;
 
 /// Looks after all viewers of a server.
-pub struct ViewerWatchdog {
+pub(crate) struct ViewerWatchdog {
     shared: Arc<WatchdogShared>,
     started: AtomicBool,
 }
 
 struct WatchdogShared {
     log: Arc<dyn Log>,
-    viewers: Mutex<Vec<Weak<ViewerProgress>>>,
+    watched: Mutex<WatchedClients>,
     began: Instant,
     bytes_max: u64,
     time_max: Duration,
-    /// Counts a viewer that is cut, here or by its connection.
-    on_cancelled: TimeoutCallback,
+    telemetry: TelemetryCell,
+}
+
+#[derive(Default)]
+struct WatchedClients {
+    viewers: Vec<Weak<ViewerProgress>>,
+    /// Connections by address, so that each is listed once however many viewers it has had.
+    connections: HashMap<usize, Weak<ConnectionCanceller>>,
 }
 
 /// Progress of one viewer, as reported by its stream.
-pub struct ViewerProgress {
+pub(crate) struct ViewerProgress {
     turn: TurnId,
     began: Instant,
     /// When something was given that has not been taken, in milliseconds since `began` plus one; 0 = it waits for more.
@@ -53,12 +60,12 @@ pub struct ViewerProgress {
 
 impl ViewerProgress {
     /// It has taken what it was given, and asks for more.
-    pub fn mark_taken(&self) {
+    pub(crate) fn mark_taken(&self) {
         self.given_at.store(0, Ordering::Relaxed);
     }
 
     /// It was given the events up to this one.
-    pub fn mark_given(&self, after: u64) {
+    pub(crate) fn mark_given(&self, after: u64) {
         self.after.store(after, Ordering::Relaxed);
         self.given_at.store(self.now().saturating_add(1), Ordering::Relaxed);
     }
@@ -68,7 +75,7 @@ impl ViewerProgress {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    pub fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.canceller.is_cancelled()
     }
 
@@ -88,48 +95,68 @@ impl ViewerWatchdog {
     pub(crate) fn new(log: Arc<dyn Log>, limits: &ServerLimits, telemetry: TelemetryCell) -> Self {
         let shared = WatchdogShared {
             log,
-            viewers: Mutex::default(),
+            watched: Mutex::default(),
             began: Instant::now(),
             bytes_max: limits.viewer_backlog_bytes_max,
             time_max: Duration::from_millis(limits.viewer_stall_ms_max),
-            on_cancelled: TimeoutCallback::new(move || {
-                if let Some(telemetry) = telemetry.get() {
-                    telemetry.meter().dropped();
-                }
-            }),
+            telemetry,
         };
         Self { shared: Arc::new(shared), started: AtomicBool::new(false) }
     }
 
     /// Looks after one more viewer, until the meter is dropped. Needs a runtime.
-    pub fn watch(
+    pub(crate) fn watch(
         &self,
         turn: TurnId,
         after: u64,
         canceller: Arc<ConnectionCanceller>,
     ) -> Arc<ViewerProgress> {
-        // What the viewer's stream has handed over is out of its sight: the connection looks after that.
-        canceller.watch_writes(&self.shared.on_cancelled);
+        // What the viewer's stream has handed over is out of its sight.
+        self.watch_connection(&canceller);
         let began = self.shared.began;
         let (given_at, after) = (AtomicU64::new(0), AtomicU64::new(after));
         let (bytes_taken, taken_at) = (AtomicU64::new(canceller.bytes_written()), AtomicU64::new(0));
         let viewer =
             Arc::new(ViewerProgress { turn, began, given_at, after, bytes_taken, taken_at, canceller });
-        self.shared.viewers().push(Arc::downgrade(&viewer));
+        self.shared.watched().viewers.push(Arc::downgrade(&viewer));
+        viewer
+    }
+
+    /// Looks after what waits to be written to a client, until the next request on its connection. Needs a runtime.
+    pub(crate) fn watch_connection(&self, canceller: &Arc<ConnectionCanceller>) {
+        canceller.watch_writes();
+        let address = Arc::as_ptr(canceller).addr();
+        self.shared.watched().connections.insert(address, Arc::downgrade(canceller));
         if !self.started.swap(true, Ordering::AcqRel) {
             tokio::spawn(run(Arc::downgrade(&self.shared)));
         }
-        viewer
     }
 }
 
 impl WatchdogShared {
-    fn viewers(&self) -> MutexGuard<'_, Vec<Weak<ViewerProgress>>> {
-        // Every change is one call on the list.
-        self.viewers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn watched(&self) -> MutexGuard<'_, WatchedClients> {
+        // Every change is one call on a list.
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn check(&self, viewer: &ViewerProgress) {
+    /// Cuts a connection, and counts it once.
+    fn cut(&self, canceller: &ConnectionCanceller) {
+        if canceller.cancel()
+            && let Some(telemetry) = self.telemetry.get()
+        {
+            telemetry.meter().dropped();
+        }
+    }
+
+    fn check_connection(&self, canceller: &ConnectionCanceller) {
+        let pending = canceller.write_pending_for().filter(|pending| *pending > self.time_max);
+        if let Some(pending) = pending.filter(|_| !canceller.is_cancelled()) {
+            tracing::info!(untaken_ms = pending.as_millis(), "a client that takes nothing is cut");
+            self.cut(canceller);
+        }
+    }
+
+    async fn check_viewer(&self, viewer: &ViewerProgress) {
         let Some(stalled) = viewer.stalled_for().filter(|_| !viewer.is_cancelled()) else { return };
         let is_too_slow =
             stalled > self.time_max || (stalled > SUSPECT_AFTER && self.exceeds_lag(viewer).await);
@@ -139,7 +166,7 @@ impl WatchdogShared {
                 untaken_ms = stalled.as_millis(),
                 "a viewer that takes nothing is cut"
             );
-            viewer.canceller.cancel_on_timeout();
+            self.cut(&viewer.canceller);
         }
     }
 
@@ -157,18 +184,25 @@ impl WatchdogShared {
     }
 }
 
-/// Looks at all viewers again and again, for as long as the server is there.
+/// Looks at all connections and viewers again and again, for as long as the server is there.
 async fn run(shared: Weak<WatchdogShared>) {
     loop {
         tokio::time::sleep(CHECK_INTERVAL).await;
         let Some(shared) = shared.upgrade() else { return };
         let viewers: Vec<Arc<ViewerProgress>> = {
-            let mut viewers = shared.viewers();
-            viewers.retain(|viewer| viewer.strong_count() > 0);
-            viewers.iter().filter_map(Weak::upgrade).collect()
+            let mut watched = shared.watched();
+            watched.connections.retain(|_, canceller| match canceller.upgrade() {
+                Some(canceller) if canceller.is_watched() => {
+                    shared.check_connection(&canceller);
+                    true
+                }
+                _ => false,
+            });
+            watched.viewers.retain(|viewer| viewer.strong_count() > 0);
+            watched.viewers.iter().filter_map(Weak::upgrade).collect()
         };
         for viewer in viewers {
-            shared.check(&viewer).await;
+            shared.check_viewer(&viewer).await;
         }
     }
 }

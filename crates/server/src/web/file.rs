@@ -8,8 +8,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 const CACHE_REVALIDATE: &str = "no-cache";
 
-/// One file.
-pub struct EmbeddedFile {
+/// Policy of a document for untrusted content. It runs scripts in an origin of its own, has no network, and fetches nothing, not even
+/// from this server: all that it needs is in it, and its content comes as a message from the page.
+const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
+    style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:; connect-src 'none'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+const X_DNS_PREFETCH_CONTROL: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
+
+pub(super) struct EmbeddedFile {
     /// `/assets/index-4f2a.js`.
     pub path: &'static str,
     pub plain: &'static [u8],
@@ -19,7 +25,7 @@ pub struct EmbeddedFile {
 
 impl EmbeddedFile {
     /// The file, in the smallest form that is taken; or that whoever asks has it already.
-    pub fn respond(&self, request_headers: &HeaderMap) -> Response {
+    pub(super) fn respond(&self, request_headers: &HeaderMap) -> Response {
         let (content, encoding) = self.smallest(request_headers);
         let mut response = with_etag(content, request_headers);
         let headers = response.headers_mut();
@@ -34,6 +40,19 @@ impl EmbeddedFile {
         }
         if let Some(encoding) = encoding {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
+        }
+        response
+    }
+
+    /// The file as a document for untrusted content.
+    pub(super) fn respond_as_frame(&self, request_headers: &HeaderMap) -> Response {
+        let mut response = self.respond(request_headers);
+        for (name, value) in [
+            (header::CONTENT_SECURITY_POLICY, FRAME_POLICY),
+            (header::X_FRAME_OPTIONS, "SAMEORIGIN"),
+            (X_DNS_PREFETCH_CONTROL, "off"),
+        ] {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
         }
         response
     }
@@ -69,6 +88,7 @@ fn media_type(path: &str) -> &'static str {
         "svg" => "image/svg+xml",
         "json" => "application/json",
         "png" => "image/png",
+        "woff2" => "font/woff2",
         "webmanifest" => "application/manifest+json",
         _ => "application/octet-stream",
     }
@@ -106,9 +126,35 @@ mod tests {
     }
 
     #[test]
+    fn untrusted_content_has_a_document_without_network_and_without_the_pages_origin() {
+        let file = EmbeddedFile { path: "/frames/preview.html", ..SCRIPT };
+        let response = file.respond_as_frame(&HeaderMap::new());
+        let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+        let rules: Vec<&str> = policy.split("; ").collect();
+        for rule in
+            ["sandbox allow-scripts", "default-src 'none'", "connect-src 'none'", "frame-ancestors 'self'"]
+        {
+            assert!(rules.contains(&rule), "{policy}");
+        }
+        // No rule names a host, this server among them.
+        let sources = rules.iter().filter(|rule| rule.contains("-src"));
+        let is_local = |source: &str| matches!(source, "'none'" | "'unsafe-inline'" | "data:" | "blob:");
+        for rule in sources {
+            assert!(rule.split(' ').skip(1).all(is_local), "{rule}");
+        }
+        assert_eq!(response.headers()[header::X_FRAME_OPTIONS], "SAMEORIGIN");
+        let plain = file.respond(&HeaderMap::new());
+        assert!(plain.headers().get(header::CONTENT_SECURITY_POLICY).is_none(), "the gate sets the page's");
+    }
+
+    #[test]
     fn what_has_a_hash_is_kept_and_the_rest_is_asked_for_again() {
         let index = EmbeddedFile { path: "/index.html", ..SCRIPT };
-        for (file, cache_control) in [(&SCRIPT, CACHE_FOREVER), (&index, CACHE_REVALIDATE)] {
+        // A service worker that is kept would keep its page for ever.
+        let worker = EmbeddedFile { path: "/sw.js", ..SCRIPT };
+        for (file, cache_control) in
+            [(&SCRIPT, CACHE_FOREVER), (&index, CACHE_REVALIDATE), (&worker, CACHE_REVALIDATE)]
+        {
             let response = file.respond(&HeaderMap::new());
             assert_eq!(response.headers()[header::CACHE_CONTROL], cache_control);
             let tag = response.headers()[header::ETAG].clone();

@@ -18,11 +18,14 @@ static FILES: &[EmbeddedFile] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
 const INDEX: &str = "/index.html";
 
 /// The page, its files, and its views: an address of a view is one of the page.
-pub fn routes() -> Router<AppState> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/", get(page))
         .route("/c/{conversation}", get(page))
+        .route("/s/{share}", get(page))
+        .route("/history/calls", get(page))
         .route("/assets/{file}", get(file_or_view))
+        .route("/frames/{file}", get(frame))
         .route("/{file}", get(file_or_view))
 }
 
@@ -41,6 +44,14 @@ async fn file_or_view(request: Request) -> Response {
         None if is_navigation(headers) && !path.starts_with("/assets/") && find_file(INDEX).is_some() => {
             page(headers.clone()).await
         }
+        None => not_found(request).await.into_response(),
+    }
+}
+
+/// A document for untrusted content, such as a diagram of a model. Only it may be shown in a frame, and only in one of the page.
+async fn frame(request: Request) -> Response {
+    match find_file(request.uri().path()) {
+        Some(file) => file.respond_as_frame(request.headers()),
         None => not_found(request).await.into_response(),
     }
 }

@@ -18,15 +18,14 @@ use throughline::tools::{Effect, tool};
 use throughline::wire::Dialect;
 use throughline::{ApprovalMode, Event, Throughline, TurnRequest, Upstream};
 use throughline_server::{AppState, Principal, router};
-use throughline_store::sqlite::{SqliteSettings, SqliteStore};
-use throughline_store::{BlobFolder, BlobLimits};
+use throughline_store::{BlobFolder, BlobLimits, SqliteSettings, SqliteStore};
 use throughline_testkit::{self as testkit, FakeUpstreamHandle, ScriptQueue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 
-/// What the scripts expect, of both steps.
+/// The scripts' expectation of both steps.
 pub const TOKENS_OF_A_TURN: u64 = 1_135;
 const KEY: &str = "tl_a-key";
 /// A client that has not come to an end by then hangs.
@@ -122,7 +121,7 @@ impl Server {
         );
     }
 
-    /// How often the server has run its tool.
+    /// Number of runs of the server's tool.
     pub fn weather_runs(&self) -> usize {
         self.weather.load(Ordering::SeqCst)
     }
@@ -130,7 +129,7 @@ impl Server {
     /// A turn of ada's that is over, and its events.
     pub async fn turn(&self) -> (TurnId, Vec<Event>) {
         let request = TurnRequest { input: "Weather?".into(), ..TurnRequest::default() };
-        let new = throughline_server::hub::TurnSpec { request, ..Default::default() };
+        let new = throughline_server::TurnSpec { request, ..Default::default() };
         let started = self.state.hub.start_turn(&Principal::local("ada"), new).await.unwrap();
         let mut tail = self.app.log().tail(started.turn_id.as_str(), 0).await.unwrap();
         let mut events = Vec::new();

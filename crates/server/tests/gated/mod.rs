@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use throughline::config::ServerSettings;
-use throughline_server::gate::{KeyInfo, KeyStore, LOCAL_USER, NewApiKey};
-use throughline_server::principal::KeyScope;
-use throughline_server::{AppState, Gate, HttpServer, KeyScopes, ServeOutcome, router};
-use throughline_store::StoreError;
-use throughline_store::catalog::KeyRow;
+use throughline_server::{
+    AppState, Gate, HttpServer, KeyInfo, KeyScope, KeyScopes, KeyStore, LOCAL_USER, NewApiKey, ServeOutcome,
+    router,
+};
+use throughline_store::{KeyRow, PageRequest, ResultPage, StoreError};
 use throughline_testkit::FakeModel;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -75,7 +75,7 @@ impl Gated {
 
     pub async fn key_until(&self, scopes: &[KeyScope], expires_at: Option<i64>) -> (String, KeyInfo) {
         let scopes: KeyScopes = scopes.iter().copied().collect();
-        let new = NewApiKey { name: "test".to_owned(), scopes, expires_at };
+        let new = NewApiKey { name: "test".to_owned(), scopes, expires_at, ..NewApiKey::default() };
         let (key, pass) = self.gate.mint(LOCAL_USER, new).await.unwrap();
         (key.reveal(), pass)
     }
@@ -169,6 +169,12 @@ impl KeyStore for KeysInMemory {
 
     async fn keys(&self, user: &str) -> Result<Vec<KeyRow>, StoreError> {
         Ok(self.0.lock().unwrap().iter().rev().filter(|row| row.user == user).cloned().collect())
+    }
+
+    async fn keys_page(&self, user: Option<&str>, _: &PageRequest) -> Result<ResultPage<KeyRow>, StoreError> {
+        let rows = self.0.lock().unwrap();
+        let of_user = rows.iter().rev().filter(|row| user.is_none_or(|user| row.user == user));
+        Ok(ResultPage { items: of_user.cloned().collect(), ..ResultPage::empty() })
     }
 
     async fn revoke_key(&self, user: &str, id: &str, now: i64) -> Result<bool, StoreError> {

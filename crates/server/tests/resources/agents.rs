@@ -343,7 +343,8 @@ fn leaves(settings: &Value, at: &str, paths: &mut Vec<String>) {
 #[tokio::test]
 async fn every_field_of_an_agent_is_described() {
     let server = server().await;
-    let mut described: Vec<String> = ["policy", "tool_call.tool_toggles"].map(str::to_owned).to_vec();
+    let mut described: Vec<String> =
+        ["permissions", "policy", "text_rules", "tool_call.tool_toggles"].map(str::to_owned).to_vec();
     let fields = async |query: &str| -> Vec<Value> {
         let said = get(&server, &format!("/v1/agent-fields{query}")).await;
         let parts = said["parts"].as_array().unwrap().clone();
@@ -384,4 +385,33 @@ async fn every_field_of_an_agent_is_described() {
         assert!(field["choices"].as_array().unwrap().contains(&field["default"]), "{path}");
         assert_eq!(says(path, json!("otherwise")).await, 400, "{path}");
     }
+}
+
+// R: T17
+#[tokio::test]
+async fn text_rules_are_tried_before_they_are_saved() {
+    let server = server().await;
+    post(&server, "/v1/agents", json!({"name": "a", "settings": settings(json!({}))})).await;
+    let rules = json!([
+        {"pattern": "\\[mood\\] ?", "hide": true, "in": "shown"},
+        {"name": "rooms", "pattern": "(\\d)\\d", "replace": "${1}x", "in": "model"},
+    ]);
+    let example = |text: &str, rules: &Value| json!({"settings": settings(json!({"text_rules": rules})), "text": {"role": "assistant", "text": text}});
+    let said = post(&server, "/v1/agents/a/preview", example("[mood] Room 12", &rules)).await;
+    assert_eq!(
+        (&said["text"]["shown"], &said["text"]["model"]),
+        (&json!("Room 12"), &json!("[mood] Room 1x"))
+    );
+    assert_eq!(said["text"]["rules"][1], json!({"index": 1, "label": "rooms", "in": "model", "matches": 1}));
+    assert_eq!(said["settings"]["text_rules"][1]["target_roles"], json!(["assistant"]));
+
+    let refused = async |body: Value| ask(&server, Method::POST, "/v1/agents/a/preview", Some(body)).await;
+    let wrong = json!([{"pattern": "(", "hide": true, "in": "shown"}]);
+    let (status, said) = refused(example("x", &wrong)).await;
+    assert_eq!((status, &said["error"]["param"]), (400, &json!("settings.text_rules[0]")), "{said}");
+    let (status, _) = refused(example(&"x".repeat((64 << 10) + 1), &rules)).await;
+    assert_eq!(status, 400);
+    let many: Vec<Value> = (0..33).map(|_| rules[0].clone()).collect();
+    let (status, said) = refused(example("x", &json!(many))).await;
+    assert_eq!((status, &said["error"]["param"]), (400, &json!("settings.text_rules[32]")), "{said}");
 }

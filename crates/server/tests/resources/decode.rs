@@ -1,6 +1,6 @@
 use super::server;
 use serde_json::{Value, json};
-use throughline_server::recording::RECORDING_BYTES_MAX;
+use throughline::recording::RECORDING_BYTES_MAX;
 
 const CHAT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Let me look.\"}}]}\n\n\
     data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"weather\",\"arguments\":\"{\\\"city\\\":\\\"Paris\\\"}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n\
@@ -48,9 +48,18 @@ async fn a_recording_is_decoded_told_piece_by_piece_and_forgotten() {
         "--x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"reply.sse\"\r\n\r\n{CHAT}\r\n--x--\r\n"
     );
     let request = server.client().post(server.url("/v1/decode"));
-    let request = request.header("content-type", "multipart/form-data; boundary=x").body(form);
+    let request = request.header("content-type", "multipart/form-data; boundary=x").body(form.clone());
     let response = request.send().await.unwrap();
     assert_eq!(response.json::<Value>().await.unwrap(), found);
+
+    // A form without that field holds nothing to decode.
+    let other = form.replace("name=\"file\"", "name=\"other\"");
+    let request = server.client().post(server.url("/v1/decode"));
+    let response = request.header("content-type", "multipart/form-data; boundary=x").body(other).send().await;
+    let response = response.unwrap();
+    assert_eq!(response.status(), 400);
+    let refused: Value = response.json().await.unwrap();
+    assert_eq!((&refused["error"]["code"], &refused["error"]["param"]), (&json!("no_file"), &json!("file")));
 
     let (_, forced) = decode("?api=anthropic", CHAT.into()).await;
     assert_eq!((&forced["api"], &forced["text"]), (&json!("anthropic"), &json!("")));

@@ -123,3 +123,22 @@ async fn a_picture_goes_into_a_turn_by_its_id_and_arrives_at_the_model() {
     let (_, snapshot) = server.get(&format!("/v1/turns/{turn}")).await;
     assert_eq!(snapshot["message"]["input"][1]["type"], "image", "{snapshot}");
 }
+
+// R: T12
+#[tokio::test]
+async fn the_text_of_what_is_no_pdf_or_where_nobody_reads_one_is_refused() {
+    let server = server().await;
+    let (_, notes) = upload(&server, "/v1/files?name=notes.txt", "text/plain", b"a cat").await;
+    let (_, pdf) = upload(&server, "/v1/files?name=a.pdf", "application/pdf", b"%PDF-1.4\n").await;
+    for (file, query, status, code) in [
+        (&notes, "", 422, "not_a_pdf"),
+        (&pdf, "", 501, "no_pdf_reader"),
+        (&pdf, "?from_page=0", 400, "invalid_value"),
+        (&pdf, "?page=1", 400, "unknown_field"),
+        (&pdf, "?from_page=-1", 400, "invalid_value"),
+    ] {
+        let path = format!("/v1/files/{}/text{query}", file["id"].as_str().unwrap());
+        let (found, found_code, _) = refused(&server, Method::GET, &path, None).await;
+        assert_eq!((found, found_code.as_str()), (status, code), "{path}");
+    }
+}

@@ -63,13 +63,111 @@ async fn every_call_is_in_the_history_with_everything_that_happened_to_it() {
     assert_eq!(refused(&server, Method::GET, "/v1/history/calls?cursor=x", None).await.0, 400);
 }
 
+// R: S4, U5
+#[tokio::test]
+async fn every_turn_is_in_the_history_and_found_by_what_it_is() {
+    let server = server().await;
+    let (id, turns) = conversation(&server).await;
+    let found = get(&server, "/v1/history/turns?limit=2").await;
+    assert_eq!(found["items"].as_array().unwrap().len(), 2);
+    let next = found["next"].as_str().unwrap();
+    let rest = get(&server, &format!("/v1/history/turns?limit=2&cursor={next}")).await;
+    assert!(rest.get("next").is_none(), "{rest}");
+    let mut ids: Vec<&str> = [&found, &rest]
+        .into_iter()
+        .flat_map(|page| page["items"].as_array().unwrap())
+        .map(|row| row["turn_id"].as_str().unwrap())
+        .collect();
+    ids.sort_unstable();
+    let mut all: Vec<&str> = turns.iter().map(String::as_str).collect();
+    all.sort_unstable();
+    assert_eq!(ids, all, "each once");
+    let with_call = get(&server, "/v1/history/turns?q=what+does+paris").await["items"][0].clone();
+    assert_eq!(
+        (&with_call["turn_id"], &with_call["input"], &with_call["conversation_id"], &with_call["calls"]),
+        (&json!(turns[0]), &json!("What does Paris say?"), &json!(id), &json!(1))
+    );
+    assert!(with_call["started_at"].is_i64() && with_call["duration_ms"].is_i64(), "{with_call}");
+    for (filter, count) in [
+        ("status=completed", 3),
+        ("status=error", 0),
+        ("status=error,completed", 3),
+        ("agent=imported", 3),
+        ("agent=nobody", 0),
+        ("model=none", 0),
+        ("q=%25", 0),
+        ("q=SECOND", 1),
+        ("until=1", 0),
+        ("from=1", 3),
+        ("conversation_id=none", 0),
+    ] {
+        let found = get(&server, &format!("/v1/history/turns?{filter}")).await;
+        assert_eq!(found["items"].as_array().unwrap().len(), count, "{filter}");
+        // Counting would look through every text.
+        if !filter.starts_with("q=") {
+            let counts = get(&server, &format!("/v1/history/turn-counts?{filter}")).await;
+            assert_eq!(counts["total"], count, "{filter}");
+        }
+    }
+    for wrong in ["turns?cursor=x", "turns?limit=0", "turns?limit=201", "turns?tool=x", "turn-counts?q=x"] {
+        assert_eq!(
+            refused(&server, Method::GET, &format!("/v1/history/{wrong}"), None).await.0,
+            400,
+            "{wrong}"
+        );
+    }
+    // Invisible characters of what was asked are spelled out.
+    let hidden = turn(&server, "Hi \u{202e}dlrow", json!({})).await;
+    let rows = get(&server, "/v1/history/turns?limit=1").await;
+    assert_eq!(
+        (&rows["items"][0]["turn_id"], &rows["items"][0]["input"]),
+        (&json!(hidden), &json!("Hi \\u202edlrow"))
+    );
+}
+
+// R: S4, R2
+#[tokio::test]
+async fn a_thousand_readers_of_the_history_get_the_same_and_one_that_leaves_disturbs_nobody() {
+    let server = server().await;
+    conversation(&server).await;
+    let expected = get(&server, "/v1/history/turns").await;
+    let counts = get(&server, "/v1/history/turn-counts").await;
+    let client = server.client();
+    let paths = ["turns", "turn-counts", "turns?q=paris"];
+    let read = async |number: usize| {
+        let path = paths[number % paths.len()];
+        let request = client.get(server.url(&format!("/v1/history/{path}"))).send();
+        // Every tenth client is gone before its answer comes.
+        if number % 10 == 9 {
+            let _ = tokio::time::timeout(std::time::Duration::ZERO, request).await;
+            return None;
+        }
+        let response = request.await.unwrap();
+        Some((path, response.status().as_u16(), response.json::<serde_json::Value>().await.unwrap()))
+    };
+    let answers = futures_util::future::join_all((0..1_000).map(read)).await;
+    for (path, status, answer) in answers.into_iter().flatten() {
+        match path {
+            "turns" => assert_eq!((status, &answer), (200, &expected)),
+            "turn-counts" => assert_eq!((status, &answer), (200, &counts)),
+            // Of searches only so many wait, and the others are told to come again.
+            _ if status == 503 => assert_eq!(answer["error"]["code"], "busy", "{answer}"),
+            _ => {
+                let found = answer["items"].as_array().map(Vec::len);
+                assert_eq!((status, found), (200, Some(1)), "{answer}");
+            }
+        }
+    }
+    assert_eq!(get(&server, "/v1/history/turn-counts").await, counts);
+}
+
 // R: S4, R4
 #[tokio::test]
 async fn the_history_is_written_down_for_programs_and_for_spreadsheets() {
     let server = server().await;
     let turn = conversation(&server).await.1[0].clone();
-    let events = throughline_server::turn_log::events(&*server.state.log, &turn).await.unwrap();
-    let mut rows = throughline_server::turn_log::call_rows(&events);
+    let events = throughline_server::turn_events(&*server.state.log, &turn).await.unwrap();
+    let mut rows = throughline_server::call_rows(&events);
     rows[0].output_summary = Some("=HYPERLINK(\"http://evil\",\"x\")".to_owned());
     server.state.catalog.put_calls("ada", rows).await.unwrap();
     let (status, line) = ask(&server, Method::GET, "/v1/history/export", None).await;
@@ -90,8 +188,8 @@ async fn metrics_are_the_askers_own_and_of_the_time_that_is_asked_for() {
     for text in ["What does Paris say?", "And Rome?"] {
         let turn = turn(&server, text, json!({})).await;
         // The task that does so in a real server is not part of this one.
-        let events = throughline_server::turn_log::events(&*server.state.log, &turn).await.unwrap();
-        let rows = throughline_server::turn_log::call_rows(&events);
+        let events = throughline_server::turn_events(&*server.state.log, &turn).await.unwrap();
+        let rows = throughline_server::call_rows(&events);
         server.state.catalog.put_calls("ada", rows).await.unwrap();
     }
     let found = get(&server, "/v1/history/metrics?buckets=7").await;

@@ -9,16 +9,21 @@ mod agents;
 mod conversations;
 mod decode;
 mod files;
+mod filing;
 mod going_on;
 mod history;
 mod openapi;
 mod ownership;
+mod rating;
+mod retry;
+mod saved_prompts;
+mod shares;
 mod tools;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use support::TestServer;
-use throughline_server::portable;
+use throughline_server::{read_messages, write_jsonl};
 use throughline_testkit::{ModelScript, ScriptQueue};
 
 /// Two turns, the first with a call.
@@ -101,9 +106,9 @@ async fn conversation(server: &TestServer) -> (String, Vec<String>) {
         {"role": "user", "content": "And Rome?"}, {"role": "assistant", "content": "The second answer."},
         {"role": "user", "content": "And Oslo?"}, {"role": "assistant", "content": "The third answer."},
     ]);
-    let mut portable = portable::read_messages(&said.to_string(), 1_763_683_200_000).unwrap();
+    let mut portable = read_messages(&said.to_string(), 1_763_683_200_000).unwrap();
     portable.turns[2].parent = portable.turns[1].parent.clone();
-    let text = portable::write_jsonl(&portable, 0);
+    let text = write_jsonl(&portable, 0);
     let request = server.client().post(server.url("/v1/conversations/import"));
     let made: Value = request
         .header("content-type", "application/jsonl")

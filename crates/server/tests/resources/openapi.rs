@@ -6,7 +6,10 @@ use std::path::Path;
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
 /// First words that an operation id may have after its tag: SDK generators make method names of them.
-const VERBS: [&str; 34] = [
+const VERBS: [&str; 38] = [
+    "rate",
+    "probe",
+    "retry",
     "answer",
     "call",
     "cancel",
@@ -32,6 +35,7 @@ const VERBS: [&str; 34] = [
     "replace",
     "report",
     "resolve",
+    "restore",
     "retract",
     "revoke",
     "search",
@@ -44,11 +48,23 @@ const VERBS: [&str; 34] = [
 ];
 
 /// Routes that are for people, for operation and for tests, and no part of the API.
-const BESIDE: [&str; 8] =
-    ["/docs", "/home", "/approve", "/_echo", "/{", "/c/", "/assets/", "/first-paint.js"];
+const BESIDE: [&str; 12] = [
+    "/docs",
+    "/home",
+    "/approve",
+    "/_echo",
+    "/{",
+    "/c/",
+    "/s/",
+    "/history/",
+    "/assets/",
+    "/frames/",
+    "/first-paint.js",
+    "/plugin-callback/",
+];
 
 fn document() -> Value {
-    throughline_server::api::openapi::document(throughline_server::openapi())
+    throughline_server::openapi_document()
 }
 
 fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
@@ -70,6 +86,21 @@ fn sources(folder: &Path, into: &mut String) {
             sources(&path, into);
         } else if path.extension().is_some_and(|end| end == "rs") {
             into.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+// R: E2, E5
+#[test]
+fn what_is_passed_on_to_an_upstream_names_a_model() {
+    let document = document();
+    for route in ["completions", "embeddings"] {
+        for base in ["", "/render/{render}"] {
+            let path = format!("{base}/v1/{route}");
+            let body = &document["paths"][&path]["post"]["requestBody"];
+            let schema = &body["content"]["application/json"]["schema"];
+            assert_eq!(schema["required"], serde_json::json!(["model"]), "{path}");
+            assert_eq!(schema["properties"]["model"]["type"], "string", "{path}");
         }
     }
 }
@@ -251,21 +282,23 @@ fn every_message_fits_its_schema_and_has_no_field_that_the_schema_lacks() {
 // R: E5, S2
 #[test]
 fn what_goes_to_one_viewer_and_is_in_no_log_fits_its_schema() {
-    use throughline_server::surface::native::{self, SnapshotKind};
+    use throughline_server::{
+        SnapshotKind, store_unavailable_event, write_snapshot_frame, write_waiting_frame,
+    };
     let validator = validator("ViewerEvent");
     let mut frames = Vec::new();
     for (_, events) in logs() {
         let events: Vec<throughline_engine::Event> =
             events.into_iter().map(|event| serde_json::from_value(event).unwrap()).collect();
         for kind in [SnapshotKind::Snapshot, SnapshotKind::Resync] {
-            native::snapshot(&mut frames, kind, &throughline::AssistantMessage::from_events(&events))
+            write_snapshot_frame(&mut frames, kind, &throughline::AssistantMessage::from_events(&events))
                 .unwrap();
         }
     }
     let away = std::time::Duration::from_secs(2);
-    native::waiting(
+    write_waiting_frame(
         &mut frames,
-        &native::store_unavailable(&throughline_engine::TurnId::new("turn_1"), 1, away),
+        &store_unavailable_event(&throughline_engine::TurnId::new("turn_1"), 1, away),
     );
     let frames = String::from_utf8(frames).unwrap();
     let mut kinds = BTreeSet::new();
@@ -339,7 +372,8 @@ async fn what_the_description_allows_is_taken() {
         400
     );
     // A form sends an empty cursor for the first page.
-    for list in ["/v1/conversations", "/v1/files", "/v1/history/calls", "/v1/remembered"] {
+    for list in ["/v1/conversations", "/v1/files", "/v1/history/calls", "/v1/history/turns", "/v1/remembered"]
+    {
         assert_eq!(server.get(&format!("{list}?cursor=")).await.0, 200, "{list}");
     }
     let decoded =

@@ -6,13 +6,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use throughline::ApprovalMode;
-use throughline_server::api::openapi::document;
-use throughline_store::catalog::NewRemembered;
+use throughline_store::NewRemembered;
 use throughline_testkit::{CallMove, ModelScript, ScriptMove, ScriptQueue};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-/// What is ada's: two turns that were, one that runs, waits for her answer and for her page, and more.
+/// Ada's own: two turns that were, one that runs, waits for her answer and for her page, and more.
 struct Adas {
     server: TestServer,
     conversation: String,
@@ -25,6 +24,10 @@ struct Adas {
     said: String,
     file: String,
     remembered: u64,
+    /// A link to her conversation.
+    share: String,
+    /// A conversation that she has deleted.
+    deleted: String,
 }
 
 impl Adas {
@@ -49,6 +52,8 @@ impl Adas {
             ask_as("ada", &server, Method::PUT, "/v1/clients/page-1/tools", Some(open)).await;
         assert_eq!(status, 200, "{said}");
         post(&server, "/v1/agents", json!({"name": "mine", "settings": {"model": "test/m"}})).await;
+        let prompt = Some(json!({"text": "canary"}));
+        assert_eq!(ask_as("ada", &server, Method::PUT, "/v1/saved-prompts/hers", prompt).await.0, 200);
         let file =
             server.client().post(server.url("/v1/files?name=a.txt")).body("secret").send().await.unwrap();
         let file: Value = file.json().await.unwrap();
@@ -78,6 +83,14 @@ impl Adas {
             }
         }
         let said = post(&server, &format!("/v1/turns/{running}/messages"), saying("And quickly")).await;
+        let share = post(&server, &format!("/v1/conversations/{conversation}/shares"), json!({})).await;
+        let filed = json!({"folder": "canary folder", "tags": ["canary tag"], "pinned": true});
+        let path = format!("/v1/conversations/{conversation}");
+        assert_eq!(ask_as("ada", &server, Method::PATCH, &path, Some(filed)).await.0, 200);
+        let deleted = post(&server, "/v1/conversations", json!({"title": "canary"})).await;
+        let deleted = deleted["id"].as_str().unwrap().to_owned();
+        let path = format!("/v1/conversations/{deleted}");
+        assert_eq!(ask_as("ada", &server, Method::DELETE, &path, None).await.0, 204);
         Self {
             conversation,
             turn: turns[0].clone(),
@@ -88,7 +101,16 @@ impl Adas {
             said: said["id"].as_str().unwrap().to_owned(),
             file: file["id"].as_str().unwrap().to_owned(),
             remembered: remembered.number,
+            share: share["id"].as_str().unwrap().to_owned(),
+            deleted,
             server,
+        }
+    }
+
+    /// Waits until the turn that ran is over, and recorded.
+    async fn turn_has_ended(&self) {
+        while self.server.state.catalog.turn("ada", &self.running).await.unwrap().unwrap().end.is_none() {
+            tokio::task::yield_now().await;
         }
     }
 
@@ -102,6 +124,8 @@ impl Adas {
             .replace("{message_id}", &self.said)
             .replace("{file_id}", &self.file)
             .replace("{number}", &self.remembered.to_string())
+            .replace("{share_id}", &self.share)
+            .replace("{deleted}", &self.deleted)
             .replace("{agent}", "mine")
     }
 }
@@ -134,25 +158,42 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("GET", "/readyz", Everybodys),
         ("GET", "/v1/openapi.json", Everybodys),
         ("GET", "/metrics", Everybodys),
+        ("GET", "/v1/metrics/thresholds", Everybodys),
         ("POST", "/v1/telemetry/frames", Everybodys),
         ("GET", "/v1/agent-fields", Everybodys),
         ("GET", "/v1/upstreams", Everybodys),
         ("GET", "/v1/upstreams/known", Elsewhere("crates/server/tests/connecting.rs")),
         ("POST", "/v1/upstreams/{upstream}/connect", Elsewhere("crates/server/tests/connecting.rs")),
+        ("POST", "/v1/upstreams/{upstream}/probe", Elsewhere("crates/server/tests/probing.rs")),
         ("DELETE", "/v1/upstreams/{upstream}/key", Elsewhere("crates/server/tests/connecting.rs")),
         ("GET", "/v1/keys", Elsewhere("crates/server/tests/gate.rs")),
         ("POST", "/v1/keys", Elsewhere("crates/server/tests/gate.rs")),
         ("DELETE", "/v1/keys/{key_id}", Elsewhere("crates/server/tests/gate.rs")),
+        ("PATCH", "/v1/keys/{key_id}", Elsewhere("crates/server/tests/people.rs")),
+        ("GET", "/v1/users", Elsewhere("crates/server/tests/people.rs")),
+        ("POST", "/v1/users", Elsewhere("crates/server/tests/people.rs")),
+        ("GET", "/v1/users/{user}", Elsewhere("crates/server/tests/people.rs")),
+        ("PATCH", "/v1/users/{user}", Elsewhere("crates/server/tests/people.rs")),
+        ("DELETE", "/v1/users/{user}", Elsewhere("crates/server/tests/people.rs")),
+        ("GET", "/v1/me", Own),
         ("POST", "/v1/tickets", Elsewhere("crates/server/tests/gate.rs")),
+        ("GET", "/v1/sign-in", Elsewhere("crates/server/tests/provider_sign_in.rs")),
         ("POST", "/v1/sign-in", Elsewhere("crates/server/tests/gate.rs")),
+        ("POST", "/v1/sign-out", Elsewhere("crates/server/tests/provider_sign_in.rs")),
         ("GET", "/render/{render}/v1/models", Elsewhere("crates/server/tests/chat.rs")),
+        ("GET", "/render/{render}/v1/models/{id}", Elsewhere("crates/server/tests/chat.rs")),
         ("POST", "/render/{render}/v1/chat/completions", Elsewhere("crates/server/tests/chat.rs")),
+        ("POST", "/render/{render}/v1/completions", Elsewhere("crates/server/tests/passing_on.rs")),
+        ("POST", "/render/{render}/v1/embeddings", Elsewhere("crates/server/tests/passing_on.rs")),
         ("POST", "/v1/question-links", Elsewhere("crates/server/tests/chat_questions.rs")),
         ("POST", "/v1/question-links/answer", Elsewhere("crates/server/tests/chat_questions.rs")),
         ("GET", "/v1/ws", Elsewhere("a_websocket_shows_nobody_what_is_anothers")),
         ("GET", "/v1/models", Own),
         ("GET", "/v1/models/{id}", Everybodys),
         ("POST", "/v1/chat/completions", Elsewhere("chat_completions_know_nothing_of_anothers")),
+        ("GET", "/v1/voices", Everybodys),
+        ("POST", "/v1/audio/speech", Elsewhere("crates/server/tests/speaking.rs")),
+        ("POST", "/v1/audio/transcriptions", Elsewhere("crates/server/tests/speaking.rs")),
         // They hold nothing of anybody's: what comes goes on to an upstream of the configuration.
         ("POST", "/v1/completions", Elsewhere("crates/server/tests/passing_on.rs")),
         ("POST", "/v1/embeddings", Elsewhere("crates/server/tests/passing_on.rs")),
@@ -160,11 +201,34 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("POST", "/v1/conversations", Own),
         ("POST", "/v1/conversations/import", Own),
         ("GET", "/v1/search", Own),
+        ("GET", "/v1/conversations/labels", Own),
+        ("GET", "/v1/shares", Own),
+        // What they show is behind a secret; whose it is, is nobody's business.
+        ("POST", "/v1/shared", Elsewhere("crates/server/tests/resources/shares.rs")),
+        ("POST", "/v1/shared/file", Elsewhere("crates/server/tests/resources/shares.rs")),
+        (
+            "GET",
+            "/v1/conversations/{conversation_id}/usage",
+            plain("/v1/conversations/{conversation_id}/usage"),
+        ),
+        (
+            "POST",
+            "/v1/conversations/{conversation_id}/restore",
+            with("/v1/conversations/{deleted}/restore", json!({})),
+        ),
+        (
+            "POST",
+            "/v1/conversations/{conversation_id}/shares",
+            with("/v1/conversations/{conversation_id}/shares", json!({})),
+        ),
         ("GET", "/v1/conversations/{conversation_id}", plain("/v1/conversations/{conversation_id}")),
         (
             "GET",
             "/v1/conversations/{conversation_id}/messages",
-            plain("/v1/conversations/{conversation_id}/messages"),
+            Theirs(vec![
+                ("/v1/conversations/{conversation_id}/messages", Value::Null),
+                ("/v1/conversations/{conversation_id}/messages?around={turn}", Value::Null),
+            ]),
         ),
         (
             "GET",
@@ -188,6 +252,9 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("POST", "/v1/files", Own),
         ("GET", "/v1/files/{file_id}", plain("/v1/files/{file_id}")),
         ("GET", "/v1/files/{file_id}/content", plain("/v1/files/{file_id}/content")),
+        ("GET", "/v1/files/{file_id}/text", plain("/v1/files/{file_id}/text")),
+        ("GET", "/v1/saved-prompts", Own),
+        ("PUT", "/v1/saved-prompts/{name}", Own),
         ("GET", "/v1/agents", Own),
         ("POST", "/v1/agents", Own),
         ("GET", "/v1/agents/{agent}", plain("/v1/agents/{agent}")),
@@ -210,6 +277,8 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("GET", "/v1/history/calls", Own),
         ("GET", "/v1/history/counts", Own),
         ("GET", "/v1/history/export", Own),
+        ("GET", "/v1/history/turns", Own),
+        ("GET", "/v1/history/turn-counts", Own),
         ("GET", "/v1/history/metrics", Own),
         ("GET", "/v1/history/calls/{tool_id}", plain("/v1/history/calls/{turn}.1")),
         ("GET", "/v1/turns/{turn_id}/waterfall", plain("/v1/turns/{turn}/waterfall")),
@@ -267,10 +336,19 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
             "/v1/turns/{turn_id}/calls/{tool_id}/cancel",
             with("/v1/turns/{turn_id}/calls/{tool_id}/cancel", json!({})),
         ),
+        (
+            "POST",
+            "/v1/turns/{turn_id}/calls/{tool_id}/retry",
+            with("/v1/turns/{turn_id}/calls/{tool_id}/retry", json!({})),
+        ),
+        ("PUT", "/v1/turns/{turn_id}/rating", with("/v1/turns/{turn}/rating", json!({"value": "up"}))),
+        ("DELETE", "/v1/turns/{turn_id}/rating", plain("/v1/turns/{turn}/rating")),
         ("POST", "/v1/turns/{turn_id}/cancel", with("/v1/turns/{turn_id}/cancel", json!({}))),
         ("DELETE", "/v1/remembered/{number}", plain("/v1/remembered/{number}")),
+        ("DELETE", "/v1/saved-prompts/{name}", plain("/v1/saved-prompts/hers")),
         ("DELETE", "/v1/files/{file_id}", plain("/v1/files/{file_id}")),
         ("DELETE", "/v1/agents/{agent}", plain("/v1/agents/{agent}")),
+        ("DELETE", "/v1/shares/{share_id}", plain("/v1/shares/{share_id}")),
         ("DELETE", "/v1/conversations/{conversation_id}", plain("/v1/conversations/{conversation_id}")),
     ]
 }
@@ -286,7 +364,7 @@ fn method(name: &str) -> Method {
 
 #[tokio::test]
 async fn every_route_of_the_description_has_a_row_here() {
-    let document = document(throughline_server::openapi());
+    let document = throughline_server::openapi_document();
     let mut described = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for name in ["get", "put", "post", "delete", "patch"] {
@@ -319,8 +397,12 @@ async fn what_is_another_users_is_not_there() {
     let mut asked = 0;
     for (name, path, whose) in routes() {
         // What a link of one use shows in place of a key is in the body.
-        let takes_links = path.starts_with("/v1/question-links");
-        let is_open = takes_links || path == "/healthz" || path == "/readyz" || path == "/v1/openapi.json";
+        let takes_links = path.starts_with("/v1/question-links") || path.starts_with("/v1/shared");
+        let is_open = takes_links
+            || path == "/v1/sign-in"
+            || path == "/healthz"
+            || path == "/readyz"
+            || path == "/v1/openapi.json";
         // Nobody at all is told to show a key, and nothing else.
         if !is_open && !matches!(whose, Whose::Elsewhere("crates/server/tests/gate.rs")) {
             let request = nobody.request(method(name), adas.server.url(&adas.filled(path))).json(&json!({}));
@@ -344,9 +426,12 @@ async fn what_is_another_users_is_not_there() {
         "/v1/conversations",
         "/v1/files",
         "/v1/history/calls",
+        "/v1/history/turns",
         "/v1/search?q=Paris",
         "/v1/search?q=canary",
         "/v1/remembered",
+        "/v1/saved-prompts",
+        "/v1/shares",
         "/v1/turns",
     ] {
         let (status, said) = ask_as("eve", &adas.server, Method::GET, list, None).await;
@@ -358,7 +443,9 @@ async fn what_is_another_users_is_not_there() {
     assert_eq!(agents["items"].as_array().unwrap().len(), 1, "only the configuration's");
     for list in [
         "/v1/models",
+        "/v1/conversations/labels",
         "/v1/history/counts",
+        "/v1/history/turn-counts",
         "/v1/history/metrics?from=1",
         "/v1/history/export",
         "/v1/history/export?format=csv",
@@ -366,7 +453,10 @@ async fn what_is_another_users_is_not_there() {
         let (_, said) = ask_as("eve", &adas.server, Method::GET, list, None).await;
         let said = said.to_string();
         assert!(
-            !said.contains("mine") && !said.contains("echo") && !said.contains("calendar"),
+            !said.contains("mine")
+                && !said.contains("echo")
+                && !said.contains("calendar")
+                && !said.contains("canary"),
             "{list}: {said}"
         );
     }
@@ -381,11 +471,24 @@ async fn what_is_another_users_is_not_there() {
                 assert_eq!(stream.status(), 200, "{path}");
                 continue;
             }
-            // A turn in ada's conversation would take the model's next reply; that it is found is seen above.
-            if (name, path) == ("POST", "/v1/turns") {
+            // Her file is no PDF; that it is found is seen above.
+            if path.ends_with("/text") {
                 continue;
             }
+            // A turn in ada's conversation would take the model's next reply; that it is found is seen above.
+            if (name, path) == ("POST", "/v1/turns") || path.ends_with("/retry") {
+                continue;
+            }
+            if path.ends_with("/rating") {
+                adas.turn_has_ended().await;
+            }
             let (path, body) = (adas.filled(path), filled(&adas, &body));
+            if let Some(turn) = path.strip_suffix("/rating") {
+                // A request before this one has stopped it; it is rated when it has ended.
+                let events = adas.server.url(&format!("{turn}/events"));
+                let stream = adas.server.client().get(events).header("accept", "text/event-stream");
+                stream.send().await.unwrap().text().await.unwrap();
+            }
             let (status, said) = ask_as("ada", &adas.server, method(name), &path, body).await;
             assert!((200..300).contains(&status), "{name} {path}: {status} {said}");
         }

@@ -47,6 +47,10 @@ async fn a_tool_is_run_by_hand_under_the_same_rules_as_by_a_model() {
         (status, &said["error"]["code"], &said["error"]["effect"]),
         (409, &json!("confirmation_required"), &json!("write"))
     );
+    assert_eq!(
+        (&said["error"]["rule"], &said["error"]["allowed_by"]),
+        (&json!("effect:write"), &Value::Null)
+    );
     let (status, said) =
         call(&server, "test.note", json!({"arguments": {"text": "x"}, "confirm": true})).await;
     assert_eq!((status, &said["output"]), (200, &json!("noted: x")));
@@ -60,6 +64,15 @@ async fn a_tool_is_run_by_hand_under_the_same_rules_as_by_a_model() {
             refused(&server, Method::POST, &format!("/v1/tools/{tool}/call"), Some(body)).await;
         assert_eq!((said, code_said.as_str()), (status, code), "{tool}");
     }
+    // A rule that allows the call to models is not what asks.
+    let policy = json!([{"decide": "allow", "tool": "test.note"}]);
+    post(&server, "/v1/agents", json!({"name": "free", "settings": {"model": "test/m", "policy": policy}}))
+        .await;
+    let (status, said) =
+        call(&server, "test.note", json!({"agent": "free", "arguments": {"text": "x"}})).await;
+    assert_eq!((status, &said["error"]["code"]), (409, &json!("confirmation_required")), "{said}");
+    assert_eq!(said["error"]["rule"], Value::Null, "{said}");
+    assert!(said["error"]["allowed_by"].as_str().unwrap().contains("allow test.note"), "{said}");
     // What a rule denies, no consent allows.
     let policy = json!([{"decide": "deny", "tool": "test.note", "reason": "Not here."}, {"decide": "ask", "tool": "test.echo"}]);
     post(&server, "/v1/agents", json!({"name": "strict", "settings": {"model": "test/m", "policy": policy}}))
@@ -79,6 +92,21 @@ async fn a_tool_is_run_by_hand_under_the_same_rules_as_by_a_model() {
         call(&server, "test.echo", json!({"agent": "strict", "arguments": {"text": "x"}, "confirm": true}))
             .await;
     assert_eq!((status, &said["output"]), (200, &json!("x")));
+}
+
+// R: A1
+#[tokio::test]
+async fn a_rule_that_allows_is_told_from_the_consent_of_a_person() {
+    let server = server().await;
+    let policy = json!([{"decide": "allow", "tool": "test.note"}]);
+    post(&server, "/v1/agents", json!({"name": "free", "settings": {"model": "test/m", "policy": policy}}))
+        .await;
+    let body = json!({"agent": "free", "arguments": {"text": "x"}});
+    let (status, said) = call(&server, "test.note", body).await;
+    assert_eq!((status, &said["error"]["code"]), (409, &json!("confirmation_required")), "{said}");
+    let message = said["error"]["message"].as_str().unwrap();
+    assert!(message.contains("a call by hand needs consent of its own"), "{message}");
+    assert_eq!(said["error"]["allowed_by"], "rule:1 allow test.note");
 }
 
 // R: X2, X3, W8

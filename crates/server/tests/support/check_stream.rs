@@ -1,14 +1,14 @@
-//! The rules of a Chat Completions stream, as strict as the strictest client that was looked at (surfaces.md §3.1), read
-//! from bytes and from nothing else.
+//! The rules of a Chat Completions stream, as strict as the strictest known client (docs/openai-clients.md), read from
+//! bytes and from nothing else.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What a client gets out of a stream that breaks no rule.
+/// The content that a client gets out of a stream that breaks no rule.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub id: String,
     pub model: String,
     pub content: String,
@@ -18,9 +18,9 @@ pub struct Answer {
     pub calls: Vec<(String, String, Value)>,
     pub finish: Option<String>,
     pub usage: Option<Value>,
-    /// What stands under `throughline`.
+    /// Values under `throughline`.
     pub events: Vec<Value>,
-    /// What stands under `event`, for Open WebUI.
+    /// Values under `event`, for Open WebUI.
     pub statuses: Vec<Value>,
     pub error: Option<Value>,
     /// Signs of life.
@@ -29,18 +29,18 @@ pub struct Answer {
 
 impl Answer {
     /// The types of the events, in order.
-    pub fn event_types(&self) -> Vec<&str> {
+    pub(crate) fn event_types(&self) -> Vec<&str> {
         self.events.iter().filter_map(|event| event["type"].as_str()).collect()
     }
 }
 
 /// Reads a whole stream, and panics at the first broken rule.
-pub fn check_stream(bytes: &[u8]) -> Answer {
+pub(crate) fn check_stream(bytes: &[u8]) -> Answer {
     read(bytes).unwrap_or_else(|broken| panic!("{broken}\nin:\n{}", String::from_utf8_lossy(bytes)))
 }
 
 /// The same as a value.
-pub fn read(bytes: &[u8]) -> Result<Answer, String> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Answer, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     need(!text.contains('\r'), "a line ends with CR: @ag-ui/client cannot read it")?;
     let text = text.strip_prefix(": open\n\n").ok_or("the first bytes are not `: open`")?;

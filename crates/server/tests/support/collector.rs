@@ -11,10 +11,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How long spans may take to arrive.
+/// Time that spans may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What it does with what it is sent.
+/// Its treatment of spans that it receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
     /// It takes it.
@@ -39,7 +39,7 @@ pub struct Span {
     pub start: u64,
     pub end: u64,
     pub attributes: BTreeMap<String, String>,
-    /// What its status says went wrong.
+    /// The error in its status.
     pub error: Option<String>,
     pub service: String,
 }

@@ -26,13 +26,14 @@ use throughline::engine::{RetryPolicy, TurnLimits};
 use throughline::tools::{Effect, NoArguments, ToolContext, tool};
 use throughline::wire::Dialect;
 use throughline::{ApprovalMode, Throughline, ThroughlineBuilder, Upstream};
-use throughline_server::approval_store::CatalogApprovals;
-use throughline_server::media_store::CatalogMediaStore;
-use throughline_server::telemetry::{StoreMetrics, StoreMetricsFn, Telemetry};
-use throughline_server::{AppState, HttpServer, Principal, router};
-use throughline_store::postgres::{PostgresSettings, PostgresStore};
-use throughline_store::sqlite::{SqliteOpenError, SqliteSettings, SqliteStore};
-use throughline_store::{BlobFolder, BlobLimits, Catalog, Log};
+use throughline_server::{
+    AppState, CatalogApprovals, CatalogMediaStore, HttpServer, Principal, StoreMetrics, StoreMetricsFn,
+    Telemetry, router,
+};
+use throughline_store::{
+    BlobFolder, BlobLimits, Catalog, Log, PostgresSettings, PostgresStore, SqliteOpenError, SqliteSettings,
+    SqliteStore,
+};
 use throughline_testkit::{self as testkit, FakeModel, FakeUpstreamHandle};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -135,7 +136,7 @@ impl TestServer {
     }
 
     /// Asks it to stop, with so much time for its turns.
-    pub async fn drain(&self, time: Duration) -> throughline_server::hub::DrainSummary {
+    pub async fn drain(&self, time: Duration) -> throughline_server::DrainSummary {
         let drained = self.state.hub.drain(time).await;
         let _ = self.wish.send(()).await;
         drained
@@ -277,6 +278,7 @@ async fn begin(
         let bound =
             HttpServer::bind(&ServerSettings { listen, limits, ..ServerSettings::default() }).unwrap();
         let address = bound.address();
+        tokio::spawn(state.hub.clone().serve_peers(router(state.clone())));
         let app = router(state.clone()).layer(middleware::from_fn(whoever_says_so));
         tokio::spawn(bound.serve(app, wishes, std::future::ready(())));
         (address, state)

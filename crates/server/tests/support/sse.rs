@@ -18,10 +18,11 @@ pub struct Event {
 pub struct Events {
     pub status: u16,
     body: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
-    buffer: String,
+    /// Bytes and not text: a read may end in the middle of a character.
+    buffer: Vec<u8>,
     /// Comments and `retry` so far.
     pub comments: Vec<String>,
-    /// How the stream ended, once it has.
+    /// End of the stream, once it has come.
     pub broken: bool,
 }
 
@@ -29,29 +30,26 @@ impl Events {
     pub fn of(response: reqwest::Response) -> Self {
         let status = response.status().as_u16();
         let body = response.bytes_stream().boxed();
-        Self { status, body, buffer: String::new(), comments: Vec::new(), broken: false }
+        Self { status, body, buffer: Vec::new(), comments: Vec::new(), broken: false }
     }
 
     /// The next event; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
-            while let Some(end) = self.buffer.find("\n\n") {
-                let frame: String = self.buffer.drain(..end + 2).collect();
+            while let Some(frame) = self.frame() {
                 assert!(!frame.contains('\r'), "LF only: {frame:?}");
                 if let Some(event) = self.read(frame.trim_end_matches('\n')) {
                     return Some(event);
                 }
             }
             match timeout(PATIENCE, self.body.next()).await.expect("an event in time") {
-                Some(Ok(bytes)) => {
-                    self.buffer.push_str(std::str::from_utf8(&bytes).expect("frames cut between characters"))
-                }
+                Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
                 Some(Err(_)) => {
                     self.broken = true;
                     return None;
                 }
                 None => {
-                    assert_eq!(self.buffer, "", "a whole frame");
+                    assert_eq!(String::from_utf8_lossy(&self.buffer), "", "a whole frame");
                     return None;
                 }
             }
@@ -63,13 +61,18 @@ impl Events {
         let opening = self.comments.len();
         while self.comments.len() < opening + times {
             let bytes = timeout(PATIENCE, self.body.next()).await.expect("a sign of life in time");
-            self.buffer.push_str(std::str::from_utf8(&bytes.unwrap().unwrap()).unwrap());
-            while let Some(end) = self.buffer.find("\n\n") {
-                let frame: String = self.buffer.drain(..end + 2).collect();
+            self.buffer.extend_from_slice(&bytes.unwrap().unwrap());
+            while let Some(frame) = self.frame() {
                 assert_eq!(self.read(frame.trim_end_matches('\n')), None, "only signs of life");
             }
         }
         self.comments.split_off(opening)
+    }
+
+    /// Takes the first frame that is whole, with its empty line.
+    fn frame(&mut self) -> Option<String> {
+        let end = self.buffer.windows(2).position(|two| two == b"\n\n")? + 2;
+        Some(String::from_utf8(self.buffer.drain(..end).collect()).expect("UTF-8"))
     }
 
     fn read(&mut self, frame: &str) -> Option<Event> {

@@ -118,7 +118,7 @@ async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slo
         assert!(seen.len() < whole.len(), "it has not got everything");
         let mut joined = seen.clone();
         joined.extend(View::connect_after(&server, &turn, by, seen.last().map_or(0, seq)).await.rest().await);
-        // Who was held up gets neighbours joined; what they add up to is the same.
+        // Who was held up gets neighbors joined; what they add up to is the same.
         let fold = |events: &[Value]| {
             let read = |event: &Value| serde_json::from_value::<throughline::Event>(event.clone()).unwrap();
             throughline::AssistantMessage::from_events(&events.iter().map(read).collect::<Vec<_>>())
@@ -158,7 +158,13 @@ async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
     for kib in (8..392).step_by(8) {
         let turn = server.say(&"a few more words".repeat(kib * 64)).await;
         log(&server, &turn).await;
-        lazies.push(begin_to_look(&server, &turn, By::Query, TINY).await);
+        let mut lazy = begin_to_look(&server, &turn, By::Query, TINY).await;
+        if kib % 16 == 0 {
+            // Another request, whose answer waits until the first one is read.
+            let head = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+            lazy.write_all(head.as_bytes()).await.unwrap();
+        }
+        lazies.push(lazy);
     }
     for lazy in &lazies {
         lazy.readable().await.unwrap();

@@ -16,7 +16,7 @@ fn talks(seen: &SeenRequest) -> ModelScript {
     script.with_pace(pace)
 }
 
-/// How a turn ended for those who did not see it.
+/// End of a turn for those who did not see it.
 async fn ended(server: &TestServer, turn: &str) -> String {
     let ends = async {
         loop {

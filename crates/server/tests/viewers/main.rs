@@ -16,7 +16,7 @@ mod tabs;
 use serde_json::Value;
 use support::{Events, Socket, TestServer};
 
-/// How a viewer says where it was.
+/// Way in which a viewer names its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     /// `Last-Event-ID`, as browsers do.

@@ -4,7 +4,7 @@ use super::support::{TestServer, saying};
 use super::{By, View, WAYS, log, seq};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use throughline_server::viewer::merge_deltas;
+use throughline_server::merge_deltas;
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, ReplyPace, ScriptQueue, SeenRequest};
 

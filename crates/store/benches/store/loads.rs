@@ -28,7 +28,7 @@ async fn store(file: &Path) -> Result<Arc<SqliteStore>> {
     Ok(Arc::new(SqliteStore::open(file, settings()).await?))
 }
 
-/// Which store a load goes to.
+/// The store that a load goes to.
 #[derive(Clone)]
 pub enum At {
     /// A file of its own.
@@ -42,7 +42,7 @@ pub enum At {
 enum Opened {
     File(Arc<SqliteStore>, #[allow(dead_code, reason = "held for its drop")] tempfile::TempDir),
     #[cfg(feature = "postgres")]
-    Database(throughline_store::postgres::PostgresStore),
+    Database(throughline_store::PostgresStore),
 }
 
 impl Opened {
@@ -54,8 +54,8 @@ impl Opened {
             }
             #[cfg(feature = "postgres")]
             At::Database(url) => {
-                let settings = throughline_store::postgres::PostgresSettings::default();
-                Self::Database(throughline_store::postgres::PostgresStore::open(url, settings).await?)
+                let settings = throughline_store::PostgresSettings::default();
+                Self::Database(throughline_store::PostgresStore::open(url, settings).await?)
             }
         })
     }
@@ -223,7 +223,7 @@ pub struct Tails {
     pub cpu_us: f64,
 }
 
-/// What so many viewers of one turn cost it.
+/// Cost of so many viewers of one turn.
 pub async fn tails(viewers: usize, events: u64) -> Result<Tails> {
     let folder = tempfile::tempdir()?;
     let store = store(&folder.path().join("store.db")).await?;

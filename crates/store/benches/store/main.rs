@@ -1,4 +1,4 @@
-//! What an event costs in the log, beside raw inserts. `cargo xtask bench store` builds, runs and judges it.
+//! The cost of an event in the log, next to raw inserts. `cargo xtask bench store` builds, runs and judges it.
 //!
 //! ```text
 //! cargo bench -p throughline-store --features postgres --bench store -- measure [--quick]     one JSON line a figure
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// How much to do.
+/// Amount of work.
 struct Effort {
     /// For a raw figure at one event a commit; larger batches do more.
     events: usize,

@@ -2,11 +2,11 @@
 // R: S4
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A tool call as history has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallRow {
-    /// In which turn.
     pub turn_id: String,
     /// Its id; unique, since it begins with the turn's.
     pub tool_id: String,
@@ -34,15 +34,12 @@ pub struct CallRow {
 /// Selects calls; a field that is `None` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallFilter {
-    /// Of this tool.
     pub tool_name: Option<String>,
     /// Of tools from this source.
     pub source: Option<String>,
     /// With one of these statuses; empty = with any.
     pub statuses: Vec<String>,
-    /// Of this conversation.
     pub conversation_id: Option<String>,
-    /// Of this turn.
     pub turn_id: Option<String>,
     /// Begun then or later.
     pub from: Option<i64>,
@@ -65,12 +62,14 @@ impl CallFilter {
 /// Numbers of calls by status and by tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallCounts {
-    /// All.
     pub total: u64,
     /// By status, the most frequent first.
     pub by_status: Vec<NamedCount>,
     /// By tool, the most frequent first.
     pub by_tool: Vec<NamedCount>,
+    /// The time of a search was over before all calls were looked at: there are at least so many.
+    #[serde(default)]
+    pub partial: bool,
 }
 
 /// A name with the number of its calls.
@@ -79,4 +78,18 @@ pub struct NamedCount {
     /// Of what.
     pub name: String,
     pub count: u64,
+}
+
+impl NamedCount {
+    /// The counts of each name together, the highest first.
+    pub(crate) fn sums<'a>(counts: impl Iterator<Item = (&'a String, u64)>) -> Vec<Self> {
+        let mut sums = BTreeMap::<&str, u64>::new();
+        for (name, count) in counts {
+            *sums.entry(name).or_default() += count;
+        }
+        let mut sums: Vec<_> =
+            sums.into_iter().map(|(name, count)| Self { name: name.to_owned(), count }).collect();
+        sums.sort_by_key(|sum| std::cmp::Reverse(sum.count));
+        sums
+    }
 }

@@ -1,14 +1,12 @@
 //! Conversations as rows: trees of turns with a title.
 // R: S4
 
-use super::calls::CallRow;
+use super::calls::{CallRow, NamedCount};
 use super::turns::TurnRow;
 use serde::{Deserialize, Serialize};
 
-/// A conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationRow {
-    /// Its id.
     pub id: String,
     /// Whose it is.
     pub user: String,
@@ -22,6 +20,21 @@ pub struct ConversationRow {
     pub created_at: i64,
     /// When something last happened in it, in milliseconds since 1970: the order of lists.
     pub updated_at: i64,
+    /// Folder in which its user has put it.
+    #[serde(default)]
+    pub folder: Option<String>,
+    /// Tags by its user, in order, each once.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Since when it stands in front of the others, in milliseconds since 1970. Never with `archived_at`.
+    #[serde(default)]
+    pub pinned_at: Option<i64>,
+    /// Since when it is out of the usual list, in milliseconds since 1970.
+    #[serde(default)]
+    pub archived_at: Option<i64>,
+    /// Neither listed nor searched, and removed a while after its last event.
+    #[serde(default)]
+    pub temporary: bool,
 }
 
 /// Where a title comes from.
@@ -39,13 +52,14 @@ pub enum TitleSource {
 /// A conversation in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationSummary {
-    /// The conversation.
     #[serde(flatten)]
     pub conversation: ConversationRow,
     /// Number of its turns, all branches counted.
     pub turns: u64,
     /// The turn that runs in it now.
     pub running_turn_id: Option<String>,
+    /// A call of that turn waits for a person.
+    pub awaits_approval: bool,
 }
 
 /// A new conversation, without turns.
@@ -57,6 +71,77 @@ pub struct NewConversation {
     pub title: Option<String>,
     /// Milliseconds since 1970.
     pub created_at: i64,
+    /// Neither listed nor searched, and removed a while after its last event.
+    pub temporary: bool,
+}
+
+/// Selects conversations; a field that is `None` matches all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationFilter {
+    /// With this text in title, inputs or answers.
+    pub text: Option<String>,
+    /// In this folder.
+    pub folder: Option<String>,
+    /// With this tag.
+    pub tag: Option<String>,
+    /// Archived, or not. `None` = those that are not, and with a text all.
+    pub archived: Option<bool>,
+    /// Pinned, or not. `None` = all: in a list without text, folder and tag the pinned ones come first.
+    pub pinned: Option<bool>,
+}
+
+impl ConversationFilter {
+    /// Those with this text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), ..Self::default() }
+    }
+}
+
+/// Changes of how a conversation is filed; what is `None` stays. A temporary one that is filed stays for good.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationChange {
+    /// Into a folder, or out of its folder.
+    pub folder: Option<Option<String>>,
+    /// All of its tags.
+    pub tags: Option<Vec<String>>,
+    /// To the front, or back. What is pinned is not archived.
+    pub pinned: Option<bool>,
+    /// Out of the usual list, or back. What is archived is not pinned.
+    pub archived: Option<bool>,
+    /// `Some(false)` = it stays for good.
+    pub temporary: Option<bool>,
+}
+
+/// Folders and tags of a user, by name, with the numbers of their conversations that are not archived.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConversationLabels {
+    pub folders: Vec<NamedCount>,
+    pub tags: Vec<NamedCount>,
+}
+
+/// Usage of a conversation, all branches counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConversationUsage {
+    /// Turns that have ended.
+    pub turns: u64,
+    /// Tokens read by models outside a cache, or all where caches are not counted apart.
+    pub input_tokens: u64,
+    /// Tokens read from a cache.
+    pub cached_input_tokens: u64,
+    /// Tokens written by models.
+    pub output_tokens: u64,
+    /// Time in which models wrote, in milliseconds.
+    pub writing_ms: u64,
+    /// Time from the beginning to the end of each turn, in milliseconds.
+    pub turn_ms: u64,
+    /// Tool calls.
+    pub calls: u64,
+    /// Tool calls that failed.
+    pub failed_calls: u64,
+    /// Time in which tools ran, in milliseconds; calls side by side count apart.
+    pub call_ms: u64,
+    /// Turns by model, most first.
+    pub models: Vec<NamedCount>,
 }
 
 /// Outcome of a removal.
@@ -73,13 +158,12 @@ pub enum RemovalOutcome {
 /// Everything that a removal deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemovalSummary {
-    /// Conversations.
     pub conversations: u64,
     /// Turns, with their logs, calls and raw bytes.
     pub turns: Vec<String>,
     /// Files that no other turn uses.
     pub files: u64,
-    /// Hashes that lost a file: candidates for [`BlobFolder::collect`](crate::blobs::BlobFolder::collect).
+    /// Hashes that lost a file: candidates for [`BlobFolder::collect`](crate::BlobFolder::collect).
     pub blobs: Vec<String>,
     /// There is more to be removed than fits one commit: ask again.
     pub has_more: bool,
@@ -88,13 +172,10 @@ pub struct RemovalSummary {
 /// A place where a text was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchHit {
-    /// In which conversation.
     pub conversation_id: String,
-    /// Its title.
     pub title: String,
     /// In which turn; `None` = in the title.
     pub turn_id: Option<String>,
-    /// In which part.
     pub part: SearchHitPart,
     /// The text around the hit.
     pub snippet: String,
@@ -106,11 +187,9 @@ pub struct SearchHit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchHitPart {
-    /// In the title.
     Title,
     /// In what a person said.
     Input,
-    /// In the answer.
     Answer,
 }
 
@@ -136,4 +215,10 @@ pub struct RetentionCutoffs {
     pub raw: Option<i64>,
     /// Files that no turn uses.
     pub unused_files: Option<i64>,
+    /// Deleted conversations that can still be brought back.
+    pub deleted: Option<i64>,
+    /// Temporary conversations in which nothing has happened since.
+    pub temporary: Option<i64>,
+    /// Links whose time is over.
+    pub shares: Option<i64>,
 }

@@ -18,14 +18,17 @@ pub enum DocumentKind {
     /// Questions in an answer of a chat, until the next message answers them.
     // R: A3
     ChatQuestion,
+    /// Prompts that a user has saved, to be put into messages.
+    // R: U6
+    SavedPrompt,
     /// Anything else that a user or a page sets.
     Setting,
 }
 
 impl DocumentKind {
     /// All kinds.
-    pub const ALL: [Self; 5] =
-        [Self::Agent, Self::ToolToggles, Self::Queued, Self::ChatQuestion, Self::Setting];
+    pub const ALL: [Self; 6] =
+        [Self::Agent, Self::ToolToggles, Self::Queued, Self::ChatQuestion, Self::SavedPrompt, Self::Setting];
 
     /// As it is kept.
     pub fn name(self) -> &'static str {
@@ -34,12 +37,12 @@ impl DocumentKind {
             Self::ToolToggles => "tool_toggles",
             Self::Queued => "queued",
             Self::ChatQuestion => "chat_question",
+            Self::SavedPrompt => "saved_prompt",
             Self::Setting => "setting",
         }
     }
 }
 
-/// A document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredDocument {
     /// Its name among those of its kind.

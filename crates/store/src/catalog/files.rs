@@ -1,8 +1,7 @@
-//! Files that were uploaded or made by tools. Their bytes are in the [`BlobFolder`](crate::blobs::BlobFolder).
+//! Files that were uploaded or made by tools. Their bytes are in the [`BlobFolder`](crate::BlobFolder).
 
 use serde::{Deserialize, Serialize};
 
-/// A file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRow {
     /// Made by the caller.

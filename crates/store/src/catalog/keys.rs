@@ -1,11 +1,11 @@
 //! API keys. The secret itself is never here.
 
+use super::people::KeyLimits;
 use serde::{Deserialize, Serialize};
 
 /// Interval at which the last use of a key is written: once a minute, in milliseconds.
 pub const LAST_USED_INTERVAL_MS: i64 = 60_000;
 
-/// A key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRow {
     /// The part of the key that is no secret.
@@ -25,6 +25,9 @@ pub struct KeyRow {
     pub last_used_at: Option<i64>,
     /// Since then it is worth nothing; milliseconds since 1970.
     pub revoked_at: Option<i64>,
+    /// Limits of the key, besides those of its person.
+    #[serde(default)]
+    pub limits: KeyLimits,
 }
 
 impl KeyRow {

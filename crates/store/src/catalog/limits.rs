@@ -9,6 +9,16 @@ use serde::{Deserialize, Serialize};
 pub struct CatalogLimits {
     /// Length of a title, in characters. Default 200: a line or two in any list.
     pub title_chars_max: usize,
+    /// Length of a folder's name, in characters. Default 80: one line of a list.
+    pub folder_chars_max: usize,
+    /// Length of a tag, in characters. Default 40.
+    pub tag_chars_max: usize,
+    /// Tags of one conversation. Default 20.
+    pub tags_max: usize,
+    /// Folders, and tags, that are named at once. Default 1,000: they are listed as a whole.
+    pub labels_max: u32,
+    /// Links of one user that show a conversation. Default 1,000.
+    pub shares_max: u64,
     /// Turns of one conversation, all branches counted. Default 10,000: a tree is read as a whole.
     pub conversation_turns_max: u64,
     /// One document, as JSON, in bytes. Default 1 MiB.
@@ -19,6 +29,8 @@ pub struct CatalogLimits {
     pub remembered_max: u64,
     /// Keys of one user, those that are revoked not counted. Default 100.
     pub keys_max: u64,
+    /// People, those that were removed counted. Default 1,000.
+    pub people_max: u64,
     /// All files of one user, in bytes, equal contents counted once for each file. Default 2 GiB.
     pub user_files_bytes_max: u64,
     /// Raw upstream bytes of one attempt. Default 16 MiB.
@@ -40,11 +52,17 @@ impl Default for CatalogLimits {
     fn default() -> Self {
         Self {
             title_chars_max: 200,
+            folder_chars_max: 80,
+            tag_chars_max: 40,
+            tags_max: 20,
+            labels_max: 1_000,
+            shares_max: 1_000,
             conversation_turns_max: 10_000,
             document_bytes_max: 1 << 20,
             documents_max: 1_000,
             remembered_max: 1_000,
             keys_max: 100,
+            people_max: 1_000,
             user_files_bytes_max: 2 << 30,
             raw_attempt_bytes_max: 16 << 20,
             raw_turn_bytes_max: 64 << 20,

@@ -10,9 +10,13 @@ mod documents;
 mod files;
 mod keys;
 mod limits;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) mod methods;
 mod page;
+pub(crate) mod people;
 mod raw;
 mod samples;
+mod shares;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) mod sql;
 pub(crate) mod texts;
@@ -20,8 +24,9 @@ mod turns;
 
 pub use calls::{CallCounts, CallFilter, CallRow, NamedCount};
 pub use conversations::{
-    ConversationRow, ConversationSummary, ImportedConversation, NewConversation, RemovalOutcome,
-    RemovalSummary, RetentionCutoffs, SearchHit, SearchHitPart, TitleSource,
+    ConversationChange, ConversationFilter, ConversationLabels, ConversationRow, ConversationSummary,
+    ConversationUsage, ImportedConversation, NewConversation, RemovalOutcome, RemovalSummary,
+    RetentionCutoffs, SearchHit, SearchHitPart, TitleSource,
 };
 pub use documents::{
     DocumentKind, DocumentPrecondition, NewDocument, NewRemembered, PutOutcome, RememberedRow, StoredDocument,
@@ -30,21 +35,48 @@ pub use files::{FileRow, NewFile};
 pub use keys::{KeyRow, LAST_USED_INTERVAL_MS};
 pub use limits::CatalogLimits;
 pub use page::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PagePosition, PageRequest, ResultPage};
+pub use people::{
+    KeyLimits, PersonChange, PersonRow, TurnCharge, UsageCount, UsageExceeded, UsageLimits, UsageOwner,
+    UsagePeriod, UsageReport,
+};
 pub use raw::{RawExtent, RawId, RawRow};
 pub use samples::{CallSample, MetricSamples, SampleRange, SampleRows, TurnSample};
+pub use shares::ShareRow;
 pub use turns::{
-    IDEMPOTENCY_MS, IdempotencyKey, NewTurnRow, OpenTurn, PathTurn, STATUS_RUNNING, TurnCreation, TurnEnd,
-    TurnFilter, TurnParent, TurnPlacement, TurnRow, TurnSummary, TurnTiming,
+    IDEMPOTENCY_MS, IdempotencyKey, NewTurnRow, OpenTurn, PathTurn, RatingValue, STATUS_RUNNING, TurnCounts,
+    TurnCreation, TurnEnd, TurnFilter, TurnHistoryRow, TurnParent, TurnPlacement, TurnRating, TurnRow,
+    TurnSummary, TurnTiming,
 };
 
 use crate::error::StoreError;
 use async_trait::async_trait;
 use std::collections::HashSet;
 
-/// Everything that is kept beside the log.
+/// Everything that is stored except the log: conversations, turns, calls, files, keys, people.
 ///
 /// All times are milliseconds since 1970 and given by the caller; all ids are made by the caller, 128 random bits or
-/// more. Each method is one transaction.
+/// more. Each method is one transaction. Rows of another user are not found:
+///
+/// ```
+/// # #[cfg(feature = "sqlite")]
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// # let folder = tempfile::tempdir()?;
+/// use throughline_store::{Catalog, ConversationFilter, NewConversation, PageRequest};
+/// use throughline_store::{SqliteSettings, SqliteStore};
+///
+/// let store = SqliteStore::open(&folder.path().join("throughline.db"), SqliteSettings::default()).await?;
+/// let catalog: &dyn Catalog = &store;
+/// let title = Some("Trip to Paris".into());
+/// let trip = NewConversation { id: "conv_1".into(), title, temporary: false, created_at: 0 };
+/// catalog.create_conversation("ann", trip).await?;
+///
+/// let paris = ConversationFilter::text("paris");
+/// let page = catalog.conversations("ann", &paris, &PageRequest::first()).await?;
+/// assert_eq!(page.items[0].conversation.title, "Trip to Paris");
+/// assert!(catalog.conversation("bob", "conv_1").await?.is_none());
+/// # store.close().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 // R: S1, S4
 #[async_trait]
 pub trait Catalog: Send + Sync {
@@ -60,7 +92,6 @@ pub trait Catalog: Send + Sync {
     /// [`StoreError::Exists`]: the id of turn or conversation is taken, whoever has it.
     async fn create_turn(&self, user: &str, turn: NewTurnRow) -> Result<TurnCreation, StoreError>;
 
-    /// A turn.
     async fn turn(&self, user: &str, turn_id: &str) -> Result<Option<TurnRow>, StoreError>;
 
     /// The turn of a request that came before, by its key: for a quick look before a turn is prepared.
@@ -74,13 +105,34 @@ pub trait Catalog: Send + Sync {
     /// Ends a turn. `false`: there is no such turn, or it has ended before, which stays as it was.
     async fn end_turn(&self, user: &str, turn_id: &str, end: TurnEnd) -> Result<bool, StoreError>;
 
+    /// Rates the answer of a turn; `None` takes the rating back. `false`: there is no such turn, or it has not ended.
+    async fn rate_turn(
+        &self,
+        user: &str,
+        turn_id: &str,
+        rating: Option<TurnRating>,
+    ) -> Result<bool, StoreError>;
+
     /// Turns in short, newest first.
     async fn turns(
         &self,
         user: &str,
         filter: &TurnFilter,
         page: &PageRequest,
-    ) -> Result<ResultPage<TurnSummary>, StoreError>;
+    ) -> Result<ResultPage<TurnHistoryRow>, StoreError>;
+
+    /// Turns with a text in input or answer, whatever its case, newest first. `%` and `_` mean themselves. A page ends after
+    /// [`CatalogLimits::search_ms_max`] and says that it is [partial](ResultPage::partial).
+    async fn search_turns(
+        &self,
+        user: &str,
+        text: &str,
+        filter: &TurnFilter,
+        page: &PageRequest,
+    ) -> Result<ResultPage<TurnHistoryRow>, StoreError>;
+
+    /// Numbers of turns by status, model and agent.
+    async fn count_turns(&self, user: &str, filter: &TurnFilter) -> Result<TurnCounts, StoreError>;
 
     /// Removes a turn with everything behind it. If the leaf was among them, the leaf is then its parent.
     async fn delete_turn(&self, user: &str, turn_id: &str) -> Result<RemovalOutcome, StoreError>;
@@ -100,16 +152,34 @@ pub trait Catalog: Send + Sync {
         conversation: NewConversation,
     ) -> Result<ConversationRow, StoreError>;
 
-    /// A conversation.
     async fn conversation(&self, user: &str, id: &str) -> Result<Option<ConversationSummary>, StoreError>;
 
-    /// Conversations, those with the latest events first; with a text only those in which it is found.
+    /// Conversations, those with the latest events first. Temporary ones are never among them.
     async fn conversations(
         &self,
         user: &str,
-        text: Option<&str>,
+        filter: &ConversationFilter,
         page: &PageRequest,
     ) -> Result<ResultPage<ConversationSummary>, StoreError>;
+
+    /// Folders and tags in use.
+    async fn conversation_labels(&self, user: &str) -> Result<ConversationLabels, StoreError>;
+
+    /// Usage of a conversation. `None`: there is no such conversation.
+    async fn conversation_usage(&self, user: &str, id: &str)
+    -> Result<Option<ConversationUsage>, StoreError>;
+
+    /// Files a conversation; its place in lists by time stays. `false`: there is no such conversation.
+    ///
+    /// # Errors
+    /// [`StoreError::OverLimit`]: `folder_chars_max`, `tag_chars_max`, `tags_max`.
+    async fn change_conversation(
+        &self,
+        user: &str,
+        id: &str,
+        change: ConversationChange,
+        now: i64,
+    ) -> Result<bool, StoreError>;
 
     /// Where a text stands in titles, inputs and answers, whatever its case, newest first. `%`, `_` and the like mean
     /// themselves. Nothing is found for a text of blanks only. What cannot be looked through in time is for the next page,
@@ -139,6 +209,18 @@ pub trait Catalog: Send + Sync {
     /// Removes a conversation with its turns, their logs, calls and raw bytes, and the files that no other turn uses.
     async fn delete_conversation(&self, user: &str, id: &str) -> Result<RemovalOutcome, StoreError>;
 
+    /// Deletes a conversation so that it can be brought back: it is absent everywhere, with its turns and calls, until
+    /// [`restore_conversation`](Self::restore_conversation), or [`delete_expired`](Self::delete_expired) removes it.
+    async fn trash_conversation(&self, user: &str, id: &str, now: i64) -> Result<RemovalOutcome, StoreError>;
+
+    /// Brings back a conversation that was deleted after this time. `false`: there is none.
+    async fn restore_conversation(
+        &self,
+        user: &str,
+        id: &str,
+        deleted_after: i64,
+    ) -> Result<bool, StoreError>;
+
     /// Takes in a conversation from elsewhere. Logs of its turns, if there are any, are appended before, under the same
     /// ids; a turn without a log is what its `adds` say.
     ///
@@ -150,13 +232,34 @@ pub trait Catalog: Send + Sync {
     /// in which a turn runs stay.
     async fn delete_expired(&self, times: RetentionCutoffs) -> Result<RemovalSummary, StoreError>;
 
+    // Links that show a conversation
+
+    /// Adds a link. `false`: the user has no such conversation, or no such turn in it.
+    ///
+    /// # Errors
+    /// [`StoreError::OverLimit`]: `shares_max`. [`StoreError::Exists`].
+    async fn add_share(&self, user: &str, share: ShareRow) -> Result<bool, StoreError>;
+
+    /// Links, newest first, of one conversation or of all; expired ones until they are removed.
+    async fn shares(
+        &self,
+        user: &str,
+        conversation_id: Option<&str>,
+        page: &PageRequest,
+    ) -> Result<ResultPage<ShareRow>, StoreError>;
+
+    /// Removes a link. `false`: there is no such link.
+    async fn delete_share(&self, user: &str, id: &str) -> Result<bool, StoreError>;
+
+    /// A link of any user: for whoever shows its secret.
+    async fn share(&self, id: &str) -> Result<Option<ShareRow>, StoreError>;
+
     // Calls
 
     /// Keeps calls, each under its turn and id: what was there is replaced. Returns how many; those whose turn is not
     /// the user's are left out. Survives the death of the process, and the log has it all anyway.
     async fn put_calls(&self, user: &str, calls: Vec<CallRow>) -> Result<u64, StoreError>;
 
-    /// A call.
     async fn call(&self, user: &str, turn_id: &str, tool_id: &str) -> Result<Option<CallRow>, StoreError>;
 
     /// Calls, newest first.
@@ -175,7 +278,6 @@ pub trait Catalog: Send + Sync {
 
     // Documents
 
-    /// A document.
     async fn document(
         &self,
         user: &str,
@@ -233,6 +335,53 @@ pub trait Catalog: Send + Sync {
     /// Notes that a key was used, at most once in [`LAST_USED_INTERVAL_MS`]: for authentication. `true` if it was written.
     async fn touch_key(&self, id: &str, now: i64) -> Result<bool, StoreError>;
 
+    /// Sets what a key may use. `false`: there is no such key.
+    async fn set_key_limits(&self, user: &str, id: &str, limits: KeyLimits) -> Result<bool, StoreError>;
+
+    /// Keys of the user, newest first.
+    async fn keys_page(&self, user: &str, page: &PageRequest) -> Result<ResultPage<KeyRow>, StoreError>;
+
+    /// Keys of all people, newest first: for those who look after the server.
+    async fn all_keys(&self, page: &PageRequest) -> Result<ResultPage<KeyRow>, StoreError>;
+
+    // People
+
+    /// Adds a person: for those who look after the server, as the three that follow.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`]: there is one of this name, be it that they were removed.
+    async fn add_person(&self, person: PersonRow) -> Result<(), StoreError>;
+
+    async fn person(&self, name: &str) -> Result<Option<PersonRow>, StoreError>;
+
+    /// People, newest first, also those who were removed.
+    async fn people(&self, page: &PageRequest) -> Result<ResultPage<PersonRow>, StoreError>;
+
+    /// Changes a person. `None`: there is none of this name.
+    async fn change_person(&self, name: &str, change: PersonChange) -> Result<Option<PersonRow>, StoreError>;
+
+    /// Revokes all keys of the user, and returns the ids of those that were good until now.
+    async fn revoke_keys(&self, user: &str, now: i64) -> Result<Vec<String>, StoreError>;
+
+    /// Deletes a part of everything that is the user's; repeat it while there is more. When nothing runs any more, the last
+    /// part takes the keys and the row of the person.
+    async fn delete_data(&self, user: &str) -> Result<RemovalSummary, StoreError>;
+
+    // Use
+
+    /// Counts a request that is no turn, unless the user or the key has used up what it may: then nothing is written.
+    /// Turns are counted by [`create_turn`](Self::create_turn) and [`end_turn`](Self::end_turn).
+    async fn charge(
+        &self,
+        user: &str,
+        charge: TurnCharge,
+        count: UsageCount,
+        now: i64,
+    ) -> Result<Option<UsageExceeded>, StoreError>;
+
+    /// Use of people and keys, in their order: for those who look after the server.
+    async fn usage(&self, owners: &[UsageOwner<'_>], now: i64) -> Result<Vec<UsageReport>, StoreError>;
+
     // Files
 
     /// Adds a file.
@@ -251,7 +400,14 @@ pub trait Catalog: Send + Sync {
     /// Notes that a turn uses a file: it stays as long as the turn does. `false`: the user does not have both.
     async fn record_file_use(&self, user: &str, turn_id: &str, file_id: &str) -> Result<bool, StoreError>;
 
-    /// A file.
+    /// One of these turns that uses a file.
+    async fn turn_using_file(
+        &self,
+        user: &str,
+        turn_ids: &[String],
+        file_id: &str,
+    ) -> Result<Option<String>, StoreError>;
+
     async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError>;
 
     /// Files, newest first.

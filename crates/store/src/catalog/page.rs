@@ -69,7 +69,7 @@ pub struct ResultPage<T> {
 
 impl<T> ResultPage<T> {
     /// A page of at most `rows` of `items`, which are one more than that if another page follows.
-    pub fn from_rows(mut items: Vec<T>, rows: u32, position: impl Fn(&T) -> PagePosition) -> Self {
+    pub(crate) fn from_rows(mut items: Vec<T>, rows: u32, position: impl Fn(&T) -> PagePosition) -> Self {
         let more = items.len() > rows as usize;
         items.truncate(rows as usize);
         let next = items.last().filter(|_| more).map(|last| position(last).to_string());
@@ -92,6 +92,11 @@ pub struct PagePosition {
 }
 
 impl PagePosition {
+    /// After all rows of this time, newest first: their ids begin with letters, and a cursor has one.
+    pub(crate) fn after_time(at: i64) -> Self {
+        Self { at, id: "!".to_owned() }
+    }
+
     fn parse(cursor: &str) -> Result<Self, StoreError> {
         let bad = || StoreError::invalid("cursor", "it was not given by an earlier page");
         let (at, id) = cursor.split_once('~').ok_or_else(bad)?;

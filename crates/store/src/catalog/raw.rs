@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// A reply of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RawId {
-    /// In which turn.
     pub turn_id: String,
     /// In which step, from 1.
     pub step: u32,

@@ -1,7 +1,7 @@
 //! Samples from which metrics are computed: the few columns of turns and calls that are figures.
 // R: U5
 
-use super::TurnTiming;
+use super::{RatingValue, TurnTiming};
 use serde::{Deserialize, Serialize};
 
 /// Time range of samples.
@@ -58,8 +58,22 @@ pub struct TurnSample {
     pub created_at: i64,
     /// As [`TurnRow::status`](super::TurnRow::status).
     pub status: String,
+    #[serde(default)]
+    pub agent: String,
+    /// As `upstream/model`.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// `None` = it stands alone.
+    #[serde(default)]
+    pub conversation_id: Option<String>,
+    /// Tokens read by models, as upstreams count them.
+    #[serde(default)]
+    pub input_tokens: Option<i64>,
     /// Speed of the turn, if it has ended.
     pub pace: TurnTiming,
+    /// Rating by its user.
+    #[serde(default)]
+    pub rating: Option<RatingValue>,
 }
 
 /// A call as a figure.
@@ -73,4 +87,10 @@ pub struct CallSample {
     pub started_at: i64,
     /// Duration of its run, in milliseconds.
     pub duration_ms: Option<i64>,
+    /// The error of a failed call, cut.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// Of its turn.
+    #[serde(default)]
+    pub conversation_id: Option<String>,
 }

@@ -4,23 +4,23 @@ use crate::error::StoreError;
 use std::borrow::Cow;
 
 /// Longest id or name that is taken, in bytes: what is longer is nobody's id.
-pub const ID_BYTES_MAX: usize = 256;
+pub(crate) const ID_BYTES_MAX: usize = 256;
 /// Longest name of a file that is shown, in characters.
-pub const FILE_NAME_CHARS_MAX: usize = 200;
+pub(crate) const FILE_NAME_CHARS_MAX: usize = 200;
 /// Most of an input that becomes a title, in characters.
 const AUTO_TITLE_CHARS: usize = 60;
 /// Length of an input or an answer in a list, in characters.
-pub const PREVIEW_CHARS: usize = 200;
+pub(crate) const PREVIEW_CHARS: usize = 200;
 /// Context of a snippet before and after the hit, in characters.
 const SNIPPET_CONTEXT_CHARS: usize = 60;
 /// Fewer characters than this are in no index of trigrams.
-pub const TRIGRAM_CHARS: usize = 3;
+pub(crate) const TRIGRAM_CHARS: usize = 3;
 
 /// Checks an id or a name that a client chose.
 ///
 /// # Errors
 /// It is empty, too long, or has control characters, which no protocol of ours could carry.
-pub fn validate_id(field: &'static str, id: &str) -> Result<(), StoreError> {
+pub(crate) fn validate_id(field: &'static str, id: &str) -> Result<(), StoreError> {
     if id.is_empty() {
         return Err(StoreError::invalid(field, "it is empty"));
     }
@@ -34,18 +34,24 @@ pub fn validate_id(field: &'static str, id: &str) -> Result<(), StoreError> {
 }
 
 /// A text to be kept where a database wants text: PostgreSQL takes no NUL.
-pub fn replace_nul(text: &str) -> Cow<'_, str> {
+pub(crate) fn replace_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
 /// A title on one line, of at most so many characters.
-pub fn normalize_title(text: &str, chars_max: usize) -> String {
+pub(crate) fn normalize_title(text: &str, chars_max: usize) -> String {
     truncate_chars(&collapse_whitespace(text), chars_max)
 }
 
-/// Title of a conversation from its first input.
-pub fn auto_title(input: &str) -> String {
-    let line = collapse_whitespace(input);
+/// Title of a conversation from its first input. Files as text (`<file name="…">`) are no words; without any, the first one
+/// gives its name.
+pub(crate) fn auto_title(input: &str) -> String {
+    let input = input.split("\n<file name=\"").next().unwrap_or_default();
+    let file = input.strip_prefix("<file name=\"").and_then(|rest| rest.split_once('"'));
+    let name = |(name, _): (&str, &str)| {
+        name.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    };
+    let line = collapse_whitespace(&file.map_or(Cow::Borrowed(input), |file| Cow::Owned(name(file))));
     if line.chars().nth(AUTO_TITLE_CHARS).is_none() {
         return line;
     }
@@ -58,13 +64,13 @@ pub fn auto_title(input: &str) -> String {
 }
 
 /// The beginning of a text as a list shows it.
-pub fn preview(text: &str) -> String {
+pub(crate) fn preview(text: &str) -> String {
     truncate_chars(text, PREVIEW_CHARS)
 }
 
 /// A file's name as it is shown. Never a path: only what is behind the last separator of whichever system, without
 /// characters that hide or turn what follows.
-pub fn sanitize_file_name(name: &str) -> String {
+pub(crate) fn sanitize_file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let shown: String = last.chars().filter(|&c| !c.is_control() && !is_invisible(c)).collect();
     let shown = shown.trim().trim_start_matches('.');
@@ -103,7 +109,7 @@ fn truncate_chars(text: &str, chars_max: usize) -> String {
 
 /// A search text, and how it can be searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SearchTerm {
+pub(crate) enum SearchTerm {
     /// Long enough for an index of trigrams.
     Indexed(String),
     /// Too short for it: every text is looked at.
@@ -119,7 +125,7 @@ impl SearchTerm {
     ///
     /// # Errors
     /// The text is longer than `chars_max` characters.
-    pub fn parse(text: &str, chars_max: usize) -> Result<Self, StoreError> {
+    pub(crate) fn parse(text: &str, chars_max: usize) -> Result<Self, StoreError> {
         let text = text.trim();
         let chars = text.chars().count();
         if chars > chars_max {
@@ -134,8 +140,7 @@ impl SearchTerm {
         })
     }
 
-    /// The text.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Indexed(text) | Self::Short(text) => text,
             Self::Blank | Self::Unmatchable => "",
@@ -144,12 +149,12 @@ impl SearchTerm {
 }
 
 /// A text in lower case, each character by itself: none depends on what stands around it.
-pub fn to_lowercase(text: &str) -> String {
+pub(crate) fn to_lowercase(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
 /// A pattern for `LIKE … ESCAPE '\'` that matches what contains the text.
-pub fn like_pattern(text: &str) -> String {
+pub(crate) fn like_pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for c in text.chars() {
         if matches!(c, '%' | '_' | '\\') {
@@ -162,7 +167,7 @@ pub fn like_pattern(text: &str) -> String {
 }
 
 /// The text around the first occurrence of `sought` in `text`, on one line.
-pub fn snippet(text: &str, sought: &str) -> String {
+pub(crate) fn snippet(text: &str, sought: &str) -> String {
     let at = find_ignoring_case(text, sought).unwrap_or_default();
     let before: Vec<char> = text[..at].chars().rev().take(SNIPPET_CONTEXT_CHARS + 1).collect();
     let rest: Vec<char> =
@@ -181,7 +186,7 @@ pub fn snippet(text: &str, sought: &str) -> String {
 }
 
 /// Offset of `sought` in `text`, regardless of case.
-pub fn find_ignoring_case(text: &str, sought: &str) -> Option<usize> {
+pub(crate) fn find_ignoring_case(text: &str, sought: &str) -> Option<usize> {
     let sought: Vec<char> = sought.chars().map(fold_char).collect();
     let first = *sought.first()?;
     text.char_indices().filter(|&(_, c)| fold_char(c) == first).map(|(at, _)| at).find(|&at| {
@@ -191,7 +196,7 @@ pub fn find_ignoring_case(text: &str, sought: &str) -> Option<usize> {
 }
 
 /// A character in small, one for one.
-pub fn fold_char(c: char) -> char {
+pub(crate) fn fold_char(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 
@@ -208,6 +213,9 @@ mod tests {
         assert_eq!(auto_title(long), "What is the weather going to be like in Reykjavik on the…");
         assert_eq!(auto_title(&"字".repeat(61)), format!("{}…", "字".repeat(60)));
         assert_eq!(auto_title(" \n "), "");
+        assert_eq!(auto_title("<file name=\"a &amp; b.csv\">\n1,2\n</file>"), "a & b.csv");
+        assert_eq!(auto_title("The mean?\n<file name=\"a.csv\">\n1,2\n</file>"), "The mean?");
+        assert_eq!(auto_title("<file name=\"a.csv"), "<file name=\"a.csv");
     }
 
     // R: S4

@@ -1,5 +1,7 @@
 //! Turns as rows: who asked what, where it stands in a conversation, and how it ended.
 
+use super::calls::NamedCount;
+use super::people::{TurnCharge, UsageExceeded};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +17,7 @@ pub struct NewTurnRow {
     pub message_id: String,
     /// In which conversation, and behind what.
     pub placement: TurnPlacement,
-    /// Recognises a repeated request.
+    /// Recognizes a repeated request.
     pub idempotency: Option<IdempotencyKey>,
     /// Everything that is needed to resume it, as JSON. Never looked into.
     pub stored: String,
@@ -30,6 +32,8 @@ pub struct NewTurnRow {
     pub files: Vec<String>,
     /// Milliseconds since 1970.
     pub created_at: i64,
+    /// Accounts that the turn counts against.
+    pub charge: TurnCharge,
 }
 
 /// Where a turn stands.
@@ -97,12 +101,13 @@ pub enum TurnCreation {
     ConversationNotFound,
     /// The conversation has no such turn. Nothing was written.
     ParentNotFound,
+    /// The person or the key has used up what it may. Nothing was written.
+    UsageExceeded(UsageExceeded),
 }
 
 /// A turn as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRow {
-    /// Its id.
     pub id: String,
     /// Whose it is.
     pub user: String,
@@ -125,12 +130,44 @@ pub struct TurnRow {
     pub created_at: i64,
     /// Its end; `None` = it runs.
     pub end: Option<TurnEnd>,
+    /// Rating by its user.
+    #[serde(default)]
+    pub rating: Option<TurnRating>,
 }
 
 impl TurnRow {
     /// The status of its end, or `running`.
     pub fn status(&self) -> &str {
         self.end.as_ref().map_or(STATUS_RUNNING, |end| &end.status)
+    }
+}
+
+/// Rating of an answer by a user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnRating {
+    pub value: RatingValue,
+    /// In the user's words; may be empty.
+    #[serde(default)]
+    pub reason: String,
+    /// Milliseconds since 1970.
+    pub rated_at: i64,
+}
+
+/// Good or bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RatingValue {
+    Up,
+    Down,
+}
+
+impl RatingValue {
+    /// As it is written in exports and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
     }
 }
 
@@ -169,7 +206,6 @@ pub struct TurnTiming {
 /// A turn that has no end yet, of whichever user: what a server finds when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenTurn {
-    /// Its id.
     pub id: String,
     /// Whose it is.
     pub user: String,
@@ -182,7 +218,6 @@ pub struct OpenTurn {
 /// A turn in short: for trees and lists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnSummary {
-    /// Its id.
     pub id: String,
     /// `None` = it stands alone.
     pub conversation_id: Option<String>,
@@ -204,12 +239,14 @@ pub struct TurnSummary {
     pub created_at: i64,
     /// Milliseconds since 1970; `None` = it runs.
     pub ended_at: Option<i64>,
+    /// Rating by its user.
+    #[serde(default)]
+    pub rating: Option<TurnRating>,
 }
 
 /// One turn on the way from the beginning to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathTurn {
-    /// Its id.
     pub id: String,
     /// The way goes on after this event of it; `None` = after all of it.
     pub cut_at: Option<u64>,
@@ -217,13 +254,52 @@ pub struct PathTurn {
     pub adds: Option<String>,
 }
 
+/// A turn as history has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnHistoryRow {
+    #[serde(flatten)]
+    pub turn: TurnSummary,
+    /// Tool-calling mode.
+    pub mode: Option<String>,
+    /// Usage, as in `session_stats`; `None` = it runs, or nothing is known.
+    pub usage: Option<Value>,
+    /// Speed, if it has ended.
+    pub pace: TurnTiming,
+    /// Number of its tool calls.
+    pub calls: u64,
+    /// Number of those that failed.
+    pub failed_calls: u64,
+}
+
+impl TurnHistoryRow {
+    /// A number of the usage, such as `input_tokens`.
+    pub fn tokens(&self, name: &str) -> Option<u64> {
+        self.usage.as_ref()?.get(name)?.as_u64()
+    }
+}
+
 /// Selects turns; a field that is `None` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnFilter {
-    /// Of this conversation.
     pub conversation_id: Option<String>,
     /// Answered by this agent.
     pub agent: Option<String>,
-    /// With this [`TurnRow::status`].
-    pub status: Option<String>,
+    /// Answered by this model, as `upstream/model`.
+    pub model: Option<String>,
+    /// With one of these [statuses](TurnRow::status); empty = with any.
+    pub statuses: Vec<String>,
+    /// Begun then or later.
+    pub from: Option<i64>,
+    /// Begun before.
+    pub until: Option<i64>,
+}
+
+/// Numbers of turns by status, model and agent, the most frequent first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnCounts {
+    pub total: u64,
+    pub by_status: Vec<NamedCount>,
+    /// Of turns with a model.
+    pub by_model: Vec<NamedCount>,
+    pub by_agent: Vec<NamedCount>,
 }

@@ -32,18 +32,18 @@ pub(super) struct ServerLease {
 }
 
 impl ServerLease {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { valid_until: Mutex::default(), other_servers: AtomicI64::new(0) }
     }
 
     /// Until when this server may act on what it owns; `None`: not now.
-    pub fn valid_until(&self) -> Option<Instant> {
+    pub(super) fn valid_until(&self) -> Option<Instant> {
         let until = *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.filter(|until| *until > Instant::now())
     }
 
     /// True if another server must be notified of appends.
-    pub fn has_others(&self) -> bool {
+    pub(super) fn has_others(&self) -> bool {
         self.other_servers.load(Relaxed) > 0
     }
 }

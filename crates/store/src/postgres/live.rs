@@ -1,41 +1,24 @@
 //! Turns that have not ended and that somebody here writes or watches.
 
-use crate::records::{RecordRing, TurnProgress};
+use crate::records::{LiveTurn, TurnProgress, lock};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
-/// A turn that is in memory.
-pub(super) struct PostgresLiveTurn {
-    pub id: String,
-    /// Its number in the database.
-    pub n: i64,
-    append_state: Mutex<Option<PostgresAppendState>>,
-    ring: Mutex<RecordRing>,
-    /// Progress that viewers wait for.
-    pub progress: watch::Sender<TurnProgress>,
-}
+/// A turn that is in memory, with the state of this server as its owner; `None`: another server writes it, or none.
+pub(super) type PostgresLiveTurn = LiveTurn<Option<PostgresAppendState>>;
 
 /// Progress of a turn that this server writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PostgresAppendState {
+pub(crate) struct PostgresAppendState {
     pub epoch: u64,
     pub last_seq: u64,
     pub ended: bool,
 }
 
 impl PostgresLiveTurn {
-    /// State of this server as its owner; `None`: another server writes it, or none.
-    pub fn append_state(&self) -> MutexGuard<'_, Option<PostgresAppendState>> {
-        lock(&self.append_state)
-    }
-
-    pub fn ring(&self) -> MutexGuard<'_, RecordRing> {
-        lock(&self.ring)
-    }
-
     /// Becomes its owner here, unless a later claim of this server was faster.
-    pub fn own(&self, writing: PostgresAppendState) {
+    pub(crate) fn own(&self, writing: PostgresAppendState) {
         {
             let mut now = self.append_state();
             if now.is_some_and(|now| now.epoch > writing.epoch) {
@@ -47,13 +30,13 @@ impl PostgresLiveTurn {
     }
 
     /// Somebody else owns it now. What is in memory may not be what follows.
-    pub fn disown(&self) {
+    pub(crate) fn disown(&self) {
         *self.append_state() = None;
         self.ring().evict_through(u64::MAX);
     }
 
     /// Tells viewers of more, never of less.
-    pub fn advance(&self, progress: TurnProgress) {
+    pub(crate) fn advance(&self, progress: TurnProgress) {
         self.progress.send_if_modified(|now| {
             let more = progress.last_seq > now.last_seq || (progress.ended && !now.ended);
             if more {
@@ -81,13 +64,7 @@ impl PostgresTurnMap {
         if let Some(live) = self.by_n.get(&n) {
             return live.clone();
         }
-        let live = Arc::new(PostgresLiveTurn {
-            id: id.to_owned(),
-            n,
-            append_state: Mutex::default(),
-            ring: Mutex::default(),
-            progress: watch::Sender::new(progress),
-        });
+        let live = Arc::new(PostgresLiveTurn::new(id.to_owned(), n, None, progress));
         if let Some(replaced) = self.by_id.insert(id.to_owned(), live.clone()) {
             self.by_n.remove(&replaced.n);
         }
@@ -97,12 +74,12 @@ impl PostgresTurnMap {
 }
 
 impl PostgresLiveTurns {
-    pub fn get(&self, id: &str) -> Option<Arc<PostgresLiveTurn>> {
+    pub(super) fn get(&self, id: &str) -> Option<Arc<PostgresLiveTurn>> {
         lock(&self.0).by_id.get(id).cloned()
     }
 
     /// Becomes the owner of a turn.
-    pub fn own(&self, id: &str, n: i64, writing: PostgresAppendState) -> Arc<PostgresLiveTurn> {
+    pub(super) fn own(&self, id: &str, n: i64, writing: PostgresAppendState) -> Arc<PostgresLiveTurn> {
         let mut turns = lock(&self.0);
         let live = turns.entry(id, n, TurnProgress { last_seq: writing.last_seq, ended: writing.ended });
         live.own(writing);
@@ -110,7 +87,7 @@ impl PostgresLiveTurns {
     }
 
     /// Watches a turn, before anybody can take it out as unwatched.
-    pub fn watch(
+    pub(super) fn watch(
         &self,
         id: &str,
         n: i64,
@@ -122,7 +99,7 @@ impl PostgresLiveTurns {
         (live, receiver)
     }
 
-    pub fn remove(&self, live: &PostgresLiveTurn) {
+    pub(super) fn remove(&self, live: &PostgresLiveTurn) {
         let mut turns = lock(&self.0);
         if turns.by_n.remove(&live.n).is_some()
             && turns.by_id.get(&live.id).is_some_and(|current| current.n == live.n)
@@ -132,7 +109,7 @@ impl PostgresLiveTurns {
     }
 
     /// Takes out what neither is written here nor has viewers or more to tell them.
-    pub fn evict_idle(&self) {
+    pub(super) fn evict_idle(&self) {
         let mut turns = lock(&self.0);
         let idle: Vec<Arc<PostgresLiveTurn>> =
             turns.by_n.values().filter(|live| is_idle(live)).cloned().collect();
@@ -145,7 +122,7 @@ impl PostgresLiveTurns {
     }
 
     /// Those of these numbers, or all.
-    pub fn select(&self, numbers: Option<&[i64]>) -> Vec<Arc<PostgresLiveTurn>> {
+    pub(super) fn select(&self, numbers: Option<&[i64]>) -> Vec<Arc<PostgresLiveTurn>> {
         let turns = lock(&self.0);
         match numbers {
             None => turns.by_n.values().cloned().collect(),
@@ -153,20 +130,15 @@ impl PostgresLiveTurns {
         }
     }
 
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         lock(&self.0).by_n.len()
     }
 
-    pub fn ring_bytes(&self) -> usize {
+    pub(super) fn ring_bytes(&self) -> usize {
         lock(&self.0).by_n.values().map(|live| live.ring().bytes()).sum()
     }
 }
 
 fn is_idle(live: &PostgresLiveTurn) -> bool {
     live.append_state().is_none() && (live.progress.receiver_count() == 0 || live.progress.borrow().ended)
-}
-
-/// A panic of another thread cannot leave these half-written: every change is a push, an insert or one value.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

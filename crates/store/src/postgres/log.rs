@@ -3,31 +3,26 @@
 use super::PostgresStore;
 use super::connection::sanitize_param;
 use super::live::{PostgresAppendState, PostgresLiveTurn};
-use super::segment::{self, PostgresLogRow, PostgresLogState};
-use super::shared::PostgresShared;
+use super::segment;
 use super::writer::PostgresAppend;
 use crate::error::StoreError;
 use crate::log::{
     AppendAck, Durability, Log, LogBatch, LogError, LogRecord, LogTail, MergeFn, OwnerEpoch, OwnerLease,
-    ProviderStateRecord, TurnClaim, TurnOwner, check_merge,
+    ProviderStateRecord, TurnClaim, TurnOwner, merge_records, store_closed, unknown_turn,
 };
-use crate::records::{SegmentRead, TurnProgress, decode_runs, encode_batch};
+use crate::peers::PeerServers;
+use crate::records::{
+    LogRow, LogState, SegmentRead, SegmentStore, TurnProgress, TurnReader, TurnTail, append_to_ended,
+    encode_batch,
+};
 use async_trait::async_trait;
 use sqlx::{PgConnection, Row as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 fn log_error(error: sqlx::Error) -> LogError {
     StoreError::from(error).into()
-}
-
-fn store_closed() -> LogError {
-    LogError::StoreFailure { why: "the store has been closed".into() }
-}
-
-fn unknown_turn(turn: &str) -> LogError {
-    LogError::UnknownTurn { turn: turn.to_owned() }
 }
 
 #[async_trait]
@@ -72,7 +67,7 @@ impl Log for PostgresStore {
             Some(live) if live.append_state().is_some_and(|writing| writing.epoch >= epoch.0) => live,
             _ => match self.adopt_turn(turn, epoch).await? {
                 Ok(live) => live,
-                Err(row) => return append_to_ended(turn, row, &batch),
+                Err(row) => return append_to_ended(turn, row, epoch, &batch),
             },
         };
         let LogBatch { records, provider_state, urgency: _ } = batch;
@@ -107,19 +102,7 @@ impl Log for PostgresStore {
 
     async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
         let (reader, progress) = self.turn_reader(turn).await?;
-        let mut all = Vec::new();
-        let mut from = after;
-        reader.check_not_ahead(after, progress)?;
-        while from < progress.last_seq && all.len() < records_max {
-            let mut more = reader.read_after(from, records_max - all.len()).await?;
-            from = more.last().map_or(progress.last_seq, |record| record.seq);
-            if all.is_empty() {
-                all = more;
-            } else {
-                all.append(&mut more);
-            }
-        }
-        Ok(all)
+        reader.read(progress, after, records_max).await
     }
 
     async fn read_provider_state(&self, turn: &str) -> Result<Vec<ProviderStateRecord>, LogError> {
@@ -145,9 +128,8 @@ impl Log for PostgresStore {
             progress = *receiver.borrow();
             (reader.live, watch) = (Some(live), Some(receiver));
         }
-        reader.check_not_ahead(after, progress)?;
         let records_max = self.shared().settings.tail_records_max;
-        Ok(Box::new(PostgresTail { _store: self.clone(), reader, watch, progress, after, records_max }))
+        Ok(Box::new(TurnTail::new(reader, watch, progress, after, records_max)?))
     }
 
     /// Those that are this server's, or nobody's any more: what another one runs is not this one's to take up.
@@ -184,18 +166,19 @@ impl Log for PostgresStore {
         Ok(Some(TurnOwner { name, lease }))
     }
 
+    fn peers(&self) -> Option<Arc<dyn PeerServers>> {
+        Some(Arc::new(self.clone()))
+    }
+
     async fn compact(&self, turn: &str, merge: MergeFn) -> Result<(), LogError> {
         let pool = &self.shared().pool;
         let row =
             segment::load_row(pool, turn).await.map_err(log_error)?.ok_or_else(|| unknown_turn(turn))?;
-        if row.state != PostgresLogState::Ended {
+        if row.state != LogState::Ended {
             return Ok(());
         }
         let before = segment::read_all(&mut *pool.acquire().await.map_err(log_error)?, row.n).await?;
-        let merging = before.clone();
-        let merged = tokio::task::spawn_blocking(move || merge(merging)).await;
-        let merged = merged.map_err(|_| LogError::StoreFailure { why: "merging panicked".into() })?;
-        check_merge(turn, &before, &merged)?;
+        let merged = merge_records(turn, before, merge).await?;
         let mut transaction = pool.begin().await.map_err(log_error)?;
         // It may have been forgotten meanwhile, or merged by somebody else.
         let ended_row: Option<i64> =
@@ -230,16 +213,6 @@ pub(super) async fn delete(db: &mut PgConnection, turn: &str) -> Result<(), sqlx
         sqlx::query("DELETE FROM provider_state WHERE n = $1").bind(n).execute(&mut *db).await?;
     }
     Ok(())
-}
-
-/// The answer for a turn that is not written here: it has ended, is somebody else's, or never was.
-fn append_to_ended(turn: &str, row: Option<PostgresLogRow>, batch: &LogBatch) -> Result<AppendAck, LogError> {
-    let turn = turn.to_owned();
-    match row {
-        None => Err(LogError::UnknownTurn { turn }),
-        Some(row) if *batch == LogBatch::default() => Ok(AppendAck { last_seq: row.last_seq }),
-        Some(_) => Err(LogError::Ended { turn }),
-    }
 }
 
 impl PostgresStore {
@@ -292,14 +265,14 @@ impl PostgresStore {
         &self,
         turn: &str,
         epoch: OwnerEpoch,
-    ) -> Result<Result<Arc<PostgresLiveTurn>, Option<PostgresLogRow>>, LogError> {
+    ) -> Result<Result<Arc<PostgresLiveTurn>, Option<LogRow>>, LogError> {
         let shared = self.shared();
         let row = segment::load_row(&shared.pool, turn).await.map_err(log_error)?;
         match row {
             Some(row) if row.epoch != epoch.0 => {
                 Err(LogError::Fenced { turn: turn.to_owned(), given: epoch.0, current: row.epoch })
             }
-            Some(PostgresLogRow { n, state: PostgresLogState::Open, last_seq, .. }) => {
+            Some(LogRow { n, state: LogState::Open, last_seq, .. }) => {
                 let writing = PostgresAppendState { epoch: epoch.0, last_seq, ended: false };
                 Ok(Ok(shared.live_turns.own(turn, n, writing)))
             }
@@ -307,20 +280,18 @@ impl PostgresStore {
         }
     }
 
-    async fn turn_reader(&self, turn: &str) -> Result<(PostgresTurnReader, TurnProgress), LogError> {
-        let shared = self.shared().clone();
-        let turn_id = turn.to_owned();
+    async fn turn_reader(&self, turn: &str) -> Result<(TurnReader<Self>, TurnProgress), LogError> {
+        let reader = |n, live| TurnReader { store: self.clone(), turn: turn.to_owned(), n, live };
+        let shared = self.shared();
         if let Some(live) = shared.live_turns.get(turn)
             && live.append_state().is_some()
         {
             let progress = *live.progress.borrow();
-            return Ok((PostgresTurnReader { shared, turn: turn_id, n: live.n, live: Some(live) }, progress));
+            return Ok((reader(live.n, Some(live)), progress));
         }
-        let row = segment::load_row(&shared.pool, turn)
-            .await
-            .map_err(log_error)?
-            .ok_or_else(|| unknown_turn(turn))?;
-        Ok((PostgresTurnReader { shared, turn: turn_id, n: row.n, live: None }, row.progress()))
+        let row = segment::load_row(&shared.pool, turn).await.map_err(log_error)?;
+        let row = row.ok_or_else(|| unknown_turn(turn))?;
+        Ok((reader(row.n, None), row.progress()))
     }
 
     fn push(&self, append: PostgresAppend) -> Result<(), LogError> {
@@ -330,75 +301,12 @@ impl PostgresStore {
     }
 }
 
-/// Reads one turn: what is recent from memory, what is older from the database.
-struct PostgresTurnReader {
-    shared: Arc<PostgresShared>,
-    turn: String,
-    n: i64,
-    /// `None`: nobody here writes it.
-    live: Option<Arc<PostgresLiveTurn>>,
-}
-
-impl PostgresTurnReader {
-    /// Records behind `after`, of which there is at least one; not necessarily all there are.
-    async fn read_after(&self, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
-        let runs = self.live.as_ref().and_then(|live| live.ring().read_after(after, records_max));
-        if let Some(runs) = runs.filter(|runs| !runs.is_empty()) {
-            let records = decode_runs(runs, after, records_max);
-            return records.map_err(|damaged| LogError::StoreFailure { why: damaged.to_string() });
-        }
-        let mut db = self.shared.pool.acquire().await.map_err(log_error)?;
-        match segment::read_after(&mut db, self.n, after, records_max).await? {
-            SegmentRead::Records(records) if !records.is_empty() => Ok(records),
-            // There was more when the caller looked, so the turn has been forgotten since.
-            SegmentRead::Records(_) => Err(unknown_turn(&self.turn)),
-            SegmentRead::InsideMerged => Err(LogError::CursorInsideMerge { turn: self.turn.clone(), after }),
-        }
-    }
-
-    fn check_not_ahead(&self, after: u64, progress: TurnProgress) -> Result<(), LogError> {
-        if after > progress.last_seq {
-            return Err(LogError::Ahead { turn: self.turn.clone(), after, last_seq: progress.last_seq });
-        }
-        Ok(())
-    }
-}
-
-struct PostgresTail {
-    /// The store stays open while somebody reads.
-    _store: PostgresStore,
-    reader: PostgresTurnReader,
-    watch: Option<watch::Receiver<TurnProgress>>,
-    /// As it was when it was last looked at.
-    progress: TurnProgress,
-    after: u64,
-    records_max: usize,
-}
-
 #[async_trait]
-impl LogTail for PostgresTail {
-    async fn next(&mut self) -> Result<Option<Vec<LogRecord>>, LogError> {
-        let after = self.after;
-        if self.progress.last_seq <= after
-            && !self.progress.ended
-            && let Some(watch) = &mut self.watch
-        {
-            // Less than was seen before: the database has lost its last moments.
-            let is_news = |now: &TurnProgress| now.last_seq != after || now.ended;
-            // The sender lives in `self.turn_reader.live`, so waiting cannot fail before the turn does.
-            let Ok(now) = watch.wait_for(is_news).await else { return Ok(None) };
-            self.progress = *now;
-        }
-        if self.progress.last_seq < after {
-            self.reader.check_not_ahead(after, self.progress)?;
-        }
-        if self.progress.last_seq <= after {
-            return Ok(None);
-        }
-        // Never beyond what was told: the database may have more, and what is told later is then no news.
-        let announced = usize::try_from(self.progress.last_seq - after).unwrap_or(usize::MAX);
-        let records = self.reader.read_after(after, self.records_max.min(announced)).await?;
-        self.after = records.last().map_or(after, |record| record.seq);
-        Ok(Some(records))
+impl SegmentStore for PostgresStore {
+    type AppendState = Option<PostgresAppendState>;
+
+    async fn read_segments(&self, n: i64, after: u64, records_max: usize) -> Result<SegmentRead, StoreError> {
+        let mut db = self.shared().pool.acquire().await?;
+        segment::read_after(&mut db, n, after, records_max).await
     }
 }

@@ -19,6 +19,7 @@ mod lease;
 mod live;
 mod log;
 mod notify;
+mod peers;
 mod reader;
 mod schema;
 mod search_pool;
@@ -37,12 +38,23 @@ pub use settings::{CommitPolicy, PostgresSettings};
 use shared::PostgresShared;
 use sqlx::Connection;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use writer::{PostgresAppend, PostgresWriter};
 
-/// The store in a database. All clones are one.
+/// The store in a PostgreSQL database. All clones are one.
+///
+/// ```no_run
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// use throughline_store::{Log, PostgresSettings, PostgresStore};
+///
+/// let store = PostgresStore::open("postgres://me@localhost/chat", PostgresSettings::default()).await?;
+/// for turn in store.open_turns().await? {
+///     println!("{turn} has not ended");
+/// }
+/// store.close().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct PostgresStore {
     inner: Arc<PostgresInner>,
@@ -109,12 +121,6 @@ impl PostgresStore {
             StoreHealth::ReadOnly { why } => Err(StoreError::DiskFull { why }),
             StoreHealth::Unavailable { why } => Err(StoreError::Failed { why }),
         }
-    }
-
-    /// Until when this server may act on the turns that it owns; `None`: not now. What it has appended with
-    /// [`Durability::Power`](crate::Durability::Power) is acknowledged only while it may.
-    pub fn lease_valid_until(&self) -> Option<Instant> {
-        self.shared().lease.valid_until()
     }
 
     /// Finishes what is in the queue, lets go of its turns, and disconnects; everything afterwards is refused.

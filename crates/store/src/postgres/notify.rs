@@ -1,5 +1,6 @@
 //! Hearing of what other servers append: one connection that listens, and a look now and then whether it rang or not.
 
+use super::peers;
 use super::shared::PostgresShared;
 use super::statement::parse_notification;
 use sqlx::postgres::PgListener;
@@ -19,18 +20,23 @@ pub(super) async fn listen(shared: Arc<PostgresShared>) {
     loop {
         let listening = async {
             let mut listener = PgListener::connect_with(&pool).await?;
-            listener.listen(CHANNEL).await?;
+            listener.listen_all([CHANNEL, peers::CHANNEL]).await?;
             // What rang before is not heard.
             shared.refresh(None).await;
+            shared.ring_peers();
             loop {
                 match listener.try_recv().await? {
+                    Some(notification) if notification.channel() == peers::CHANNEL => shared.ring_peers(),
                     Some(notification) => {
                         if let Some(numbers) = parse_notification(shared.replica, notification.payload()) {
                             shared.refresh(numbers.as_deref()).await;
                         }
                     }
                     // It was deaf for a moment.
-                    None => shared.refresh(None).await,
+                    None => {
+                        shared.refresh(None).await;
+                        shared.ring_peers();
+                    }
                 }
             }
         };

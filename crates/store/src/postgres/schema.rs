@@ -4,11 +4,15 @@ use super::PostgresOpenError;
 use sqlx::{Connection, PgConnection, PgPool, raw_sql};
 
 /// Each version is what it adds to the one before it. A released version never changes.
-const VERSIONS: [&[&str]; 4] = [
+const VERSIONS: [&[&str]; 8] = [
     &[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")],
     &[include_str!("schema/pace.sql")],
     &[include_str!("schema/search.sql")],
     &[include_str!("schema/names.sql")],
+    &[include_str!("schema/people.sql")],
+    &[include_str!("schema/rating.sql")],
+    &[include_str!("schema/organization.sql")],
+    &[include_str!("schema/peers.sql")],
 ];
 
 /// The newest version that this program knows.

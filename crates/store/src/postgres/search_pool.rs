@@ -14,7 +14,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 /// One at a time: a search is work for a processor of the database, and others want one, too.
 const CONCURRENT_SEARCHES: usize = 1;
 
-const SEARCH_LIMIT: &str = "search_ms_max";
 const WAIT_LIMIT: &str = "search_wait_ms_max";
 const QUEUE_LIMIT: &str = "searches_waiting_max";
 
@@ -40,7 +39,7 @@ struct SearchConnection {
 }
 
 impl PostgresSearchPool {
-    pub fn new(options: &PgConnectOptions, cancel_pool: PgPool, limits: CatalogLimits) -> Self {
+    pub(super) fn new(options: &PgConnectOptions, cancel_pool: PgPool, limits: CatalogLimits) -> Self {
         // The plan is made for what is looked for: common words and rare ones have different ones.
         let options = options.clone().options([("plan_cache_mode", "force_custom_plan")]);
         Self {
@@ -55,7 +54,7 @@ impl PostgresSearchPool {
     }
 
     /// A search. It waits until it is its turn.
-    pub async fn begin(&self) -> Result<SearchSession<'_>, StoreError> {
+    pub(super) async fn begin(&self) -> Result<SearchSession<'_>, StoreError> {
         let closed = |_| StoreError::failed("the store has been closed");
         let slot = self.slots.try_acquire().map_err(|_| self.busy(QUEUE_LIMIT))?;
         let acquiring = tokio::time::timeout(
@@ -86,7 +85,6 @@ impl PostgresSearchPool {
 
     fn max(&self, limit: &str) -> u64 {
         match limit {
-            SEARCH_LIMIT => self.limits.search_ms_max,
             WAIT_LIMIT => self.limits.search_wait_ms_max,
             _ => self.limits.searches_waiting_max as u64,
         }
@@ -97,12 +95,12 @@ impl PostgresSearchPool {
     }
 
     /// Searches that were given up before their end.
-    pub fn abandoned(&self) -> u64 {
+    pub(super) fn abandoned(&self) -> u64 {
         self.abandoned.load(Relaxed)
     }
 
     /// No more searching.
-    pub async fn close(&self) {
+    pub(super) async fn close(&self) {
         self.running.close();
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(connection) = free {
@@ -122,18 +120,33 @@ pub(super) struct SearchSession<'a> {
 }
 
 impl SearchSession<'_> {
-    pub fn db(&mut self) -> Result<&mut PgConnection, StoreError> {
+    pub(super) fn db(&mut self) -> Result<&mut PgConnection, StoreError> {
         let connection = self.searcher.as_mut().ok_or_else(|| StoreError::failed("the search has ended"))?;
         Ok(&mut connection.db)
     }
 
-    /// Limits the following statements to [`CatalogLimits::search_ms_max`]: there is another way.
-    pub async fn use_search_timeout(&mut self) -> Result<(), StoreError> {
-        self.set_timeout(self.pool.max(SEARCH_LIMIT)).await
+    /// Limits the following statements to one of so many parts of the time that is left: what they do not find is found
+    /// in another way, or by the next page.
+    pub(super) async fn use_rest_timeout(&mut self, parts: u32) -> Result<(), StoreError> {
+        let rest = self.deadline.saturating_duration_since(Instant::now()) / parts;
+        self.set_timeout(u64::try_from(rest.as_millis()).unwrap_or(u64::MAX)).await
+    }
+
+    /// Result of a statement under such a limit. `None`: it was too much for the time, and nothing is known of it.
+    pub(super) async fn in_time<T>(
+        &mut self,
+        result: Result<T, sqlx::Error>,
+    ) -> Result<Option<T>, StoreError> {
+        self.use_wait_timeout().await?;
+        match result {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if is_timeout(&error) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Lets the following statements run as long as a request waits.
-    pub async fn use_wait_timeout(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn use_wait_timeout(&mut self) -> Result<(), StoreError> {
         self.set_timeout(self.pool.max(WAIT_LIMIT)).await
     }
 
@@ -149,12 +162,12 @@ impl SearchSession<'_> {
     }
 
     /// True if it should end with the hits that it has.
-    pub fn is_expired(&self) -> bool {
+    pub(super) fn is_expired(&self) -> bool {
         Instant::now() >= self.deadline
     }
 
     /// It has ended like this. What is left of a connection on which something failed is not used again.
-    pub fn finish<T>(mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn finish<T>(mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         let connection = self.searcher.take();
         if result.is_ok() {
             *self.pool.free.lock().unwrap_or_else(PoisonError::into_inner) = connection;
@@ -184,6 +197,6 @@ impl Drop for SearchSession<'_> {
 }
 
 /// True if a statement was cancelled because it took too long.
-pub(super) fn is_timeout(error: &sqlx::Error) -> bool {
+fn is_timeout(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(error) if error.code().as_deref() == Some(connection::CANCELLED))
 }

@@ -3,50 +3,28 @@
 use super::connection::sanitize_param;
 use crate::error::StoreError;
 use crate::log::LogRecord;
-use crate::records::{CollectStatus, RecordCollector, SegmentRead, TurnProgress, frame, split_segments};
+use crate::records::{
+    CollectStatus, LogRow, LogState, RecordCollector, SegmentRead, TurnProgress, frame, split_segments,
+};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgExecutor, Row as _};
 
 /// Rows read at once.
 const ROWS: i64 = 512;
 
-/// The row of a turn's log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PostgresLogRow {
-    pub n: i64,
-    pub epoch: u64,
-    pub state: PostgresLogState,
-    pub last_seq: u64,
-}
-
-/// State of a turn's log. Stored as its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum PostgresLogState {
-    Open = 0,
-    Ended = 1,
-    Merged = 2,
-}
-
-impl PostgresLogRow {
-    pub fn progress(&self) -> TurnProgress {
-        TurnProgress { last_seq: self.last_seq, ended: self.state != PostgresLogState::Open }
-    }
-
-    fn of(row: &PgRow) -> Result<Self, sqlx::Error> {
-        let state = match row.try_get::<i16, _>("state")? {
-            0 => PostgresLogState::Open,
-            1 => PostgresLogState::Ended,
-            _ => PostgresLogState::Merged,
-        };
-        let number = |column| row.try_get::<i64, _>(column).map(|number| number as u64);
-        Ok(Self { n: row.try_get("n")?, epoch: number("epoch")?, state, last_seq: number("last_seq")? })
+impl LogRow {
+    pub(crate) fn progress(&self) -> TurnProgress {
+        TurnProgress { last_seq: self.last_seq, ended: self.state != LogState::Open }
     }
 }
 
-pub(super) async fn load_row(
-    db: impl PgExecutor<'_>,
-    turn: &str,
-) -> Result<Option<PostgresLogRow>, sqlx::Error> {
+fn log_row(row: &PgRow) -> Result<LogRow, sqlx::Error> {
+    let number = |column| row.try_get::<i64, _>(column).map(|number| number as u64);
+    let state = LogState::from_number(row.try_get::<i16, _>("state")?.into());
+    Ok(LogRow { n: row.try_get("n")?, epoch: number("epoch")?, state, last_seq: number("last_seq")? })
+}
+
+pub(super) async fn load_row(db: impl PgExecutor<'_>, turn: &str) -> Result<Option<LogRow>, sqlx::Error> {
     let row = sqlx::query(
         "SELECT n, epoch, state, CASE WHEN state > 0 THEN last_seq
             ELSE coalesce((SELECT max(s.last_seq) FROM segment s WHERE s.n = t.n), 0) END AS last_seq
@@ -55,14 +33,11 @@ pub(super) async fn load_row(
     .bind(sanitize_param(turn))
     .fetch_optional(db)
     .await?;
-    row.as_ref().map(PostgresLogRow::of).transpose()
+    row.as_ref().map(log_row).transpose()
 }
 
 /// Those of several turns that are there.
-pub(super) async fn load_rows(
-    db: impl PgExecutor<'_>,
-    turns: &[i64],
-) -> Result<Vec<PostgresLogRow>, sqlx::Error> {
+pub(super) async fn load_rows(db: impl PgExecutor<'_>, turns: &[i64]) -> Result<Vec<LogRow>, sqlx::Error> {
     let rows = sqlx::query(
         "SELECT n, epoch, state, CASE WHEN state > 0 THEN last_seq
             ELSE coalesce((SELECT max(s.last_seq) FROM segment s WHERE s.n = t.n), 0) END AS last_seq
@@ -71,7 +46,7 @@ pub(super) async fn load_rows(
     .bind(turns.to_vec())
     .fetch_all(db)
     .await?;
-    rows.iter().map(PostgresLogRow::of).collect()
+    rows.iter().map(log_row).collect()
 }
 
 /// At most so many records behind `after`, and not much more than [`BYTES`](crate::records::BYTES).
@@ -140,7 +115,7 @@ pub(super) async fn replace_all(
     }
     sqlx::query("UPDATE turn_log SET state = $2 WHERE n = $1")
         .bind(n)
-        .bind(PostgresLogState::Merged as i16)
+        .bind(LogState::Merged as i16)
         .execute(&mut *db)
         .await?;
     Ok(())

@@ -59,6 +59,5 @@ pub enum CommitPolicy {
     /// If something in it must survive a power cut.
     #[default]
     ByClass,
-    /// Always.
     Always,
 }

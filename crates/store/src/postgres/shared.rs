@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 pub(super) struct PostgresShared {
     pub options: PgConnectOptions,
@@ -22,6 +22,8 @@ pub(super) struct PostgresShared {
     pub replica: i32,
     pub lease: ServerLease,
     pub live_turns: PostgresLiveTurns,
+    /// Counts notifications of requests and replies between servers.
+    pub peer_doorbell: watch::Sender<u64>,
     /// Room in the queue, in KiB.
     pub queue_permits: Arc<Semaphore>,
     pub queued_jobs: AtomicUsize,
@@ -43,7 +45,12 @@ const PERMIT_BYTES: usize = 1 << 10;
 const RING_IDLE: std::time::Duration = std::time::Duration::from_secs(10);
 
 impl PostgresShared {
-    pub fn new(options: PgConnectOptions, settings: PostgresSettings, pool: PgPool, replica: i32) -> Self {
+    pub(super) fn new(
+        options: PgConnectOptions,
+        settings: PostgresSettings,
+        pool: PgPool,
+        replica: i32,
+    ) -> Self {
         Self {
             search_pool: PostgresSearchPool::new(&options, pool.clone(), settings.catalog),
             options,
@@ -52,6 +59,7 @@ impl PostgresShared {
             replica,
             lease: ServerLease::new(),
             live_turns: PostgresLiveTurns::default(),
+            peer_doorbell: watch::Sender::default(),
             queue_permits: Arc::new(Semaphore::new(permits(settings.queue_bytes_max) as usize)),
             queued_jobs: AtomicUsize::new(0),
             counters: PostgresCounters::default(),
@@ -60,11 +68,11 @@ impl PostgresShared {
     }
 
     /// Room that so many bytes take: something larger than the queue takes all of it.
-    pub fn permits_for(&self, bytes: usize) -> u32 {
+    pub(super) fn permits_for(&self, bytes: usize) -> u32 {
         permits(bytes).min(permits(self.settings.queue_bytes_max))
     }
 
-    pub fn stats(&self) -> StoreStats {
+    pub(super) fn stats(&self) -> StoreStats {
         let used = permits(self.settings.queue_bytes_max) as usize - self.queue_permits.available_permits();
         StoreStats {
             commits: self.counters.commits.load(Relaxed),
@@ -79,7 +87,7 @@ impl PostgresShared {
         }
     }
 
-    pub fn health(&self) -> StoreHealth {
+    pub(super) fn health(&self) -> StoreHealth {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match failure {
             Some(why) => StoreHealth::Unavailable { why },
@@ -90,19 +98,19 @@ impl PostgresShared {
         }
     }
 
-    pub fn set_failure(&self, why: Option<String>) {
+    pub(super) fn set_failure(&self, why: Option<String>) {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
     /// Looks at turns in the database on behalf of their viewers here: of these, or of all that are in memory.
-    pub async fn refresh(&self, numbers: Option<&[i64]>) {
+    pub(super) async fn refresh(&self, numbers: Option<&[i64]>) {
         let lives = self.live_turns.select(numbers);
         // A look that fails is repeated by the next one.
         let _ = self.refresh_turns(&lives).await;
     }
 
     /// Looks at what others write.
-    pub async fn poll(&self) {
+    pub(super) async fn poll(&self) {
         let mut lives = self.live_turns.select(None);
         lives.retain(|live| live.append_state().is_none() && live.progress.receiver_count() > 0);
         let _ = self.refresh_turns(&lives).await;
@@ -134,8 +142,13 @@ impl PostgresShared {
         Ok(())
     }
 
+    /// Wakes those that wait for requests and replies of other servers.
+    pub(super) fn ring_peers(&self) {
+        self.peer_doorbell.send_modify(|rung| *rung += 1);
+    }
+
     /// Lets go of what need not be in memory.
-    pub fn evict_idle(&self) {
+    pub(super) fn evict_idle(&self) {
         let now = Instant::now();
         for live in self.live_turns.select(None) {
             let mut ring = live.ring();

@@ -70,12 +70,12 @@ struct WriterConnection {
 }
 
 impl PostgresWriter {
-    pub fn new(shared: Arc<PostgresShared>, jobs: mpsc::UnboundedReceiver<PostgresAppend>) -> Self {
+    pub(super) fn new(shared: Arc<PostgresShared>, jobs: mpsc::UnboundedReceiver<PostgresAppend>) -> Self {
         Self { shared, jobs, connection: None, in_doubt: None, batch: 0 }
     }
 
     /// Works until the queue is closed and empty.
-    pub async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let mut jobs = Vec::new();
         while self.jobs.recv_many(&mut jobs, APPENDS_MAX).await > 0 {
             self.shared.queued_jobs.fetch_sub(jobs.len(), Relaxed);

@@ -69,12 +69,12 @@ pub(crate) struct RunDecoder {
 
 impl RunDecoder {
     /// The run's first record, or the first merged into it, has the number `first_seq`.
-    pub fn new(run: Bytes, first_seq: u64) -> Self {
+    pub(crate) fn new(run: Bytes, first_seq: u64) -> Self {
         Self { run, offset: 0, seq: first_seq.saturating_sub(1), kind: Cow::Borrowed("") }
     }
 
     /// Number of the record before the next one.
-    pub fn previous_seq(&self) -> u64 {
+    pub(crate) fn previous_seq(&self) -> u64 {
         self.seq
     }
 
@@ -155,7 +155,7 @@ pub(crate) struct JournalChunk {
 }
 
 impl JournalChunk {
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         for value in [self.turn_n as u64, self.epoch, self.first_seq, self.last_seq, self.run.len() as u64] {
             write_varint(out, value);
         }
@@ -163,7 +163,7 @@ impl JournalChunk {
     }
 
     /// All chunks of a journal row, in order.
-    pub fn read_all(row: &Bytes) -> Result<Vec<Self>, CorruptRecords> {
+    pub(crate) fn read_all(row: &Bytes) -> Result<Vec<Self>, CorruptRecords> {
         let mut chunks = Vec::new();
         let mut offset = 0;
         while offset < row.len() {

@@ -32,7 +32,7 @@ pub(crate) struct AppendedRun {
 }
 
 impl AppendedRun {
-    pub fn new(chunk: JournalChunk, row: i64) -> Self {
+    pub(crate) fn new(chunk: JournalChunk, row: i64) -> Self {
         Self { first_seq: chunk.first_seq, last_seq: chunk.last_seq, row, payload: chunk.run }
     }
 
@@ -45,7 +45,7 @@ impl AppendedRun {
 impl RecordRing {
     /// Keeps a piece; whether it is the only one. A ring has no gap: if somebody else has written in between, what is in
     /// front of that is read from the database.
-    pub fn push(&mut self, run: AppendedRun, now: Instant) -> bool {
+    pub(crate) fn push(&mut self, run: AppendedRun, now: Instant) -> bool {
         if self.runs.back().is_some_and(|newest| newest.last_seq + 1 != run.first_seq) {
             self.evict_through(u64::MAX);
         }
@@ -55,22 +55,22 @@ impl RecordRing {
         self.runs.len() == 1
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The first row of the journal that is still needed for this turn.
-    pub fn first_row(&self) -> Option<i64> {
+    pub(crate) fn first_row(&self) -> Option<i64> {
         self.runs.front().map(|run| run.row)
     }
 
     /// When something was last appended.
-    pub fn last_append(&self) -> Option<Instant> {
+    pub(crate) fn last_append(&self) -> Option<Instant> {
         self.last_append
     }
 
     /// The oldest pieces, so many that those left have at most `left` bytes.
-    pub fn oldest_beyond(&self, bytes_max: usize) -> Vec<AppendedRun> {
+    pub(crate) fn oldest_beyond(&self, bytes_max: usize) -> Vec<AppendedRun> {
         let mut bytes = self.bytes;
         let too_many = |run: &&AppendedRun| {
             let takes = bytes > bytes_max;
@@ -81,7 +81,7 @@ impl RecordRing {
     }
 
     /// Lets go of everything up to a number: it can be read elsewhere.
-    pub fn evict_through(&mut self, up_to: u64) {
+    pub(crate) fn evict_through(&mut self, up_to: u64) {
         while self.runs.front().is_some_and(|run| run.last_seq <= up_to) {
             if let Some(run) = self.runs.pop_front() {
                 self.bytes -= run.memory_bytes();
@@ -93,7 +93,7 @@ impl RecordRing {
     }
 
     /// Pieces behind `after`, at most so many records or a little more; `None` if older ones are needed first.
-    pub fn read_after(&self, after: u64, records_max: usize) -> Option<Vec<AppendedRun>> {
+    pub(crate) fn read_after(&self, after: u64, records_max: usize) -> Option<Vec<AppendedRun>> {
         let first = self.runs.front()?.first_seq;
         if after.saturating_add(1) < first {
             return None;

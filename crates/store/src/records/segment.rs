@@ -36,12 +36,16 @@ pub(crate) enum CollectStatus {
 }
 
 impl RecordCollector {
-    pub fn new(after: u64, records_max: usize) -> Self {
+    pub(crate) fn new(after: u64, records_max: usize) -> Self {
         Self { after, records_max, bytes: 0, record_bytes: 0, records: Vec::new(), inside_merged: false }
     }
 
     /// Takes what is wanted out of a segment.
-    pub fn push_segment(&mut self, first_seq: u64, data: Bytes) -> Result<CollectStatus, CorruptRecords> {
+    pub(crate) fn push_segment(
+        &mut self,
+        first_seq: u64,
+        data: Bytes,
+    ) -> Result<CollectStatus, CorruptRecords> {
         self.bytes += data.len();
         let mut records = RunDecoder::new(data, first_seq);
         loop {
@@ -64,7 +68,7 @@ impl RecordCollector {
         Ok(if self.bytes >= SEGMENT_BYTES_MAX { CollectStatus::Done } else { CollectStatus::NeedsMore })
     }
 
-    pub fn finish(self) -> SegmentRead {
+    pub(crate) fn finish(self) -> SegmentRead {
         if self.inside_merged {
             return SegmentRead::InsideMerged;
         }

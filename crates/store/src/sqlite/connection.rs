@@ -38,7 +38,6 @@ pub(super) fn backup_source(file: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// One that reads.
 pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX

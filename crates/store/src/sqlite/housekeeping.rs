@@ -84,7 +84,7 @@ pub(super) enum RingRetention {
 
 impl HousekeepingState {
     /// A turn has more records in the journal.
-    pub fn on_append(
+    pub(super) fn on_append(
         &mut self,
         live: Arc<SqliteLiveTurn>,
         is_first: bool,
@@ -101,12 +101,12 @@ impl HousekeepingState {
     }
 
     /// Something else has been written: perhaps a text that waits for the index.
-    pub fn mark_index_stale(&mut self) {
+    pub(super) fn mark_index_stale(&mut self) {
         self.index = IndexState::Stale;
     }
 
     /// The transaction with the segments has been committed: memory can let go.
-    pub fn on_fold_committed(&mut self, shared: &SqliteShared) {
+    pub(super) fn on_fold_committed(&mut self, shared: &SqliteShared) {
         for (live, up_to) in self.folding.drain(..) {
             let mut ring = live.ring();
             ring.evict_through(up_to);
@@ -123,7 +123,7 @@ impl HousekeepingState {
     }
 
     /// It has not.
-    pub fn on_fold_rolled_back(&mut self) {
+    pub(super) fn on_fold_rolled_back(&mut self) {
         self.overflow.extend(self.folding.drain(..).map(|(live, _)| (live.n, live)));
     }
 
@@ -138,7 +138,7 @@ impl HousekeepingState {
 
 impl SqliteWriter {
     /// Time after which the writer starts background work although nothing comes in.
-    pub fn tick_after(&self) -> Option<Duration> {
+    pub(super) fn tick_after(&self) -> Option<Duration> {
         if !self.housekeeping.overflow.is_empty() {
             return Some(Duration::ZERO);
         }
@@ -147,7 +147,7 @@ impl SqliteWriter {
     }
 
     /// Nothing else is to be done.
-    pub fn housekeep(&mut self) {
+    pub(super) fn housekeep(&mut self) {
         self.housekeep_now();
         if self.housekeeping.checkpoint == CheckpointState::Due && self.housekeeping.overflow.is_empty() {
             self.housekeeping.checkpoint = CheckpointState::Done;
@@ -157,7 +157,7 @@ impl SqliteWriter {
     }
 
     /// Jobs keep coming: look around only once in a while.
-    pub fn housekeep_under_load(&mut self) {
+    pub(super) fn housekeep_under_load(&mut self) {
         let now = Instant::now();
         let last = *self.housekeeping.last.get_or_insert(now);
         if now.duration_since(last) >= self.housekeeping.backlog.tick() {
@@ -257,7 +257,7 @@ impl SqliteWriter {
     }
 
     /// Writes segments for turns that hold too much, inside the open transaction.
-    pub fn fold_overflow(&mut self, retention: RingRetention) -> Result<(), CommitFailure> {
+    pub(super) fn fold_overflow(&mut self, retention: RingRetention) -> Result<(), CommitFailure> {
         let max = self.shared.settings.ring_bytes_max;
         for (_, live) in std::mem::take(&mut self.housekeeping.overflow) {
             let runs: Vec<AppendedRun> = {
@@ -275,7 +275,7 @@ impl SqliteWriter {
     }
 
     /// Frees the reserve. False if there is none.
-    pub fn release_ballast(&mut self) -> bool {
+    pub(super) fn release_ballast(&mut self) -> bool {
         let released = std::fs::remove_file(self.shared.paths.sibling(".ballast")).is_ok();
         if released {
             self.shared.out_of_space();
@@ -293,7 +293,7 @@ impl SqliteWriter {
     }
 
     /// The queue is closed: leaves as little as possible for the next start to do.
-    pub fn stop(mut self) {
+    pub(super) fn stop(mut self) {
         // Whatever fails here is done by the recovery of the next start: the journal still has it.
         let _ = self.close();
     }

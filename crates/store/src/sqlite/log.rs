@@ -1,28 +1,21 @@
 //! The log over a SQLite store.
 
 use super::SqliteStore;
-use super::live::{DELETED_EPOCH, FIRST_EPOCH, SqliteLiveTurn, TurnRowState};
-use super::segment::{self, SqliteLogRow, SqliteLogState};
-use super::shared::SqliteShared;
+use super::live::{DELETED_EPOCH, FIRST_EPOCH, SqliteAppendState, SqliteLiveTurn, TurnRowState};
+use super::segment;
 use super::writer::{ClaimJob, SqliteAppend, WriteJob};
 use crate::error::StoreError;
 use crate::log::{
     AppendAck, AppendUrgency, Durability, Log, LogBatch, LogError, LogRecord, LogTail, MergeFn, OwnerEpoch,
-    ProviderStateRecord, TurnClaim, check_merge,
+    ProviderStateRecord, TurnClaim, merge_records, store_closed, unknown_turn,
 };
-use crate::records::{SegmentRead, TurnProgress, decode_runs, encode_batch};
+use crate::records::{
+    LogRow, LogState, SegmentRead, SegmentStore, TurnProgress, TurnReader, TurnTail, append_to_ended,
+    encode_batch,
+};
 use async_trait::async_trait;
 use rusqlite::Connection;
-use std::sync::Arc;
-use tokio::sync::{oneshot, watch};
-
-fn store_closed() -> LogError {
-    LogError::StoreFailure { why: "the store has been closed".into() }
-}
-
-fn unknown_turn(turn: &str) -> LogError {
-    LogError::UnknownTurn { turn: turn.to_owned() }
-}
+use tokio::sync::oneshot;
 
 #[async_trait]
 impl Log for SqliteStore {
@@ -34,7 +27,7 @@ impl Log for SqliteStore {
         self.accepts_new_turns()?;
         self.read(|db| Ok(db.prepare_cached("SELECT 1 FROM owner LIMIT 1")?.exists([])?)).await?;
         let generation = self.inner.shared.generation;
-        let note = move |db: &Connection| {
+        let note = move |db: &mut Connection| {
             let sql = "UPDATE owner SET opened_at = opened_at WHERE generation = ?1";
             Ok(db.prepare_cached(sql)?.execute([generation])?)
         };
@@ -57,7 +50,7 @@ impl Log for SqliteStore {
     async fn begin(&self, turn: &str) -> Result<TurnClaim, LogError> {
         let shared = &self.inner.shared;
         shared.check_capacity()?;
-        let live = SqliteLiveTurn::new(
+        let live = SqliteLiveTurn::open(
             turn.to_owned(),
             shared.next_turn_n(),
             FIRST_EPOCH,
@@ -73,7 +66,9 @@ impl Log for SqliteStore {
 
     async fn append(&self, turn: &str, epoch: OwnerEpoch, batch: LogBatch) -> Result<AppendAck, LogError> {
         let Some(live) = self.inner.shared.live_turns.get(turn) else {
-            return self.append_to_ended(turn, epoch, &batch).await;
+            let id = turn.to_owned();
+            let row = SqliteStore::read(self, move |connection| Ok(segment::load_row(connection, &id)?));
+            return append_to_ended(turn, row.await?, epoch, &batch);
         };
         let LogBatch { records, provider_state, urgency } = batch;
         let strongest = records.iter().map(|record| record.durability).max();
@@ -94,41 +89,29 @@ impl Log for SqliteStore {
 
     async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
         let (reader, progress) = self.turn_reader(turn).await?;
-        let mut all = Vec::new();
-        let mut from = after;
-        reader.check_not_ahead(after, progress)?;
-        while from < progress.last_seq && all.len() < records_max {
-            let mut more = reader.read_after(from, records_max - all.len()).await?;
-            from = more.last().map_or(progress.last_seq, |record| record.seq);
-            if all.is_empty() {
-                all = more;
-            } else {
-                all.append(&mut more);
-            }
-        }
-        Ok(all)
+        reader.read(progress, after, records_max).await
     }
 
     async fn read_provider_state(&self, turn: &str) -> Result<Vec<ProviderStateRecord>, LogError> {
         let id = turn.to_owned();
-        let read = move |connection: &Connection| -> Result<Option<Vec<ProviderStateRecord>>, StoreError> {
-            let Some(row) = segment::load_row(connection, &id)? else { return Ok(None) };
-            let mut find = connection
-                .prepare_cached("SELECT step, data FROM provider_state WHERE n = ?1 ORDER BY id")?;
-            let provider_state = find.query_map([row.n], |row| {
-                Ok(ProviderStateRecord { step: row.get(0)?, payload: row.get::<_, Vec<u8>>(1)?.into() })
-            })?;
-            Ok(Some(provider_state.collect::<Result<_, _>>()?))
-        };
+        let read =
+            move |connection: &mut Connection| -> Result<Option<Vec<ProviderStateRecord>>, StoreError> {
+                let Some(row) = segment::load_row(connection, &id)? else { return Ok(None) };
+                let mut find = connection
+                    .prepare_cached("SELECT step, data FROM provider_state WHERE n = ?1 ORDER BY id")?;
+                let provider_state = find.query_map([row.n], |row| {
+                    Ok(ProviderStateRecord { step: row.get(0)?, payload: row.get::<_, Vec<u8>>(1)?.into() })
+                })?;
+                Ok(Some(provider_state.collect::<Result<_, _>>()?))
+            };
         SqliteStore::read(self, read).await?.ok_or_else(|| unknown_turn(turn))
     }
 
     async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn LogTail>, LogError> {
         let (reader, progress) = self.turn_reader(turn).await?;
-        reader.check_not_ahead(after, progress)?;
         let watch = reader.live.as_ref().map(|live| live.progress.subscribe());
         let records_max = self.inner.shared.settings.tail_records_max;
-        Ok(Box::new(SqliteTail { _store: self.clone(), reader, watch, progress, after, records_max }))
+        Ok(Box::new(TurnTail::new(reader, watch, progress, after, records_max)?))
     }
 
     async fn open_turns(&self) -> Result<Vec<String>, LogError> {
@@ -140,7 +123,7 @@ impl Log for SqliteStore {
         let flushed = self.write(Durability::Process, move |connection| {
             let row = segment::load_row(connection, &id)?;
             if let (Some(row), Some(live)) = (row, shared.live_turns.get(&id))
-                && row.state == SqliteLogState::Ended
+                && row.state == LogState::Ended
             {
                 // It is still in memory: what is only in the journal goes before it is merged.
                 let runs = live.ring().oldest_beyond(0);
@@ -149,16 +132,13 @@ impl Log for SqliteStore {
             Ok(row)
         });
         let Some(row) = flushed.await? else { return Err(unknown_turn(turn)) };
-        if row.state != SqliteLogState::Ended {
+        if row.state != LogState::Ended {
             return Ok(());
         }
         let before = SqliteStore::read(self, move |connection| segment::read_all(connection, row.n)).await?;
-        let merging = before.clone();
-        let merged = tokio::task::spawn_blocking(move || merge(merging)).await;
-        let merged = merged.map_err(|_| LogError::StoreFailure { why: "merging panicked".into() })?;
-        check_merge(turn, &before, &merged)?;
+        let merged = merge_records(turn, before, merge).await?;
         let id = turn.to_owned();
-        let replace = move |connection: &Connection| {
+        let replace = move |connection: &mut Connection| {
             // It may have been forgotten meanwhile.
             match segment::load_row(connection, &id)? {
                 Some(now) if now.n == row.n => Ok(segment::replace_all(connection, row.n, &merged)?),
@@ -196,110 +176,24 @@ impl SqliteStore {
         }
     }
 
-    /// The answer for a turn that is not in memory: it has ended, or never was.
-    async fn append_to_ended(
-        &self,
-        turn: &str,
-        epoch: OwnerEpoch,
-        batch: &LogBatch,
-    ) -> Result<AppendAck, LogError> {
-        let id = turn.to_owned();
-        let row = SqliteStore::read(self, move |connection| Ok(segment::load_row(connection, &id)?)).await?;
-        let turn = turn.to_owned();
-        match row {
-            None => Err(LogError::UnknownTurn { turn }),
-            Some(row) if row.epoch != epoch.0 => {
-                Err(LogError::Fenced { turn, given: epoch.0, current: row.epoch })
-            }
-            Some(row) if *batch == LogBatch::default() => Ok(AppendAck { last_seq: row.last_seq }),
-            Some(_) => Err(LogError::Ended { turn }),
-        }
-    }
-
-    async fn turn_reader(&self, turn: &str) -> Result<(SqliteTurnReader, TurnProgress), LogError> {
-        let shared = self.inner.shared.clone();
-        if let Some(live) = shared.live_turns.get(turn) {
+    async fn turn_reader(&self, turn: &str) -> Result<(TurnReader<Self>, TurnProgress), LogError> {
+        let reader = |n, live| TurnReader { store: self.clone(), turn: turn.to_owned(), n, live };
+        if let Some(live) = self.inner.shared.live_turns.get(turn) {
             let progress = *live.progress.borrow();
-            return Ok((
-                SqliteTurnReader { shared, turn: turn.to_owned(), n: live.n, live: Some(live) },
-                progress,
-            ));
+            return Ok((reader(live.n, Some(live)), progress));
         }
         let id = turn.to_owned();
         let row = SqliteStore::read(self, move |connection| Ok(segment::load_row(connection, &id)?)).await?;
-        let SqliteLogRow { n, last_seq, .. } = row.ok_or_else(|| unknown_turn(turn))?;
-        Ok((
-            SqliteTurnReader { shared, turn: turn.to_owned(), n, live: None },
-            TurnProgress { last_seq, ended: true },
-        ))
+        let LogRow { n, last_seq, .. } = row.ok_or_else(|| unknown_turn(turn))?;
+        Ok((reader(n, None), TurnProgress { last_seq, ended: true }))
     }
-}
-
-/// Reads one turn: what is recent from memory, what is older from its segments.
-struct SqliteTurnReader {
-    shared: Arc<SqliteShared>,
-    turn: String,
-    n: i64,
-    /// `None`: it had ended and left memory when reading began.
-    live: Option<Arc<SqliteLiveTurn>>,
-}
-
-impl SqliteTurnReader {
-    /// Records behind `after`, of which there is at least one; not necessarily all there are.
-    async fn read_after(&self, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
-        let runs = self.live.as_ref().and_then(|live| live.ring().read_after(after, records_max));
-        if let Some(runs) = runs.filter(|runs| !runs.is_empty()) {
-            let records = decode_runs(runs, after, records_max);
-            return records.map_err(|damaged| LogError::StoreFailure { why: damaged.to_string() });
-        }
-        let n = self.n;
-        let read = move |connection: &Connection| segment::read_after(connection, n, after, records_max);
-        match self.shared.reader_pool.read(read).await? {
-            SegmentRead::Records(records) if !records.is_empty() => Ok(records),
-            // There was more when the caller looked, so the turn has been forgotten since.
-            SegmentRead::Records(_) => Err(unknown_turn(&self.turn)),
-            SegmentRead::InsideMerged => Err(LogError::CursorInsideMerge { turn: self.turn.clone(), after }),
-        }
-    }
-
-    fn check_not_ahead(&self, after: u64, progress: TurnProgress) -> Result<(), LogError> {
-        if after > progress.last_seq {
-            return Err(LogError::Ahead { turn: self.turn.clone(), after, last_seq: progress.last_seq });
-        }
-        Ok(())
-    }
-}
-
-struct SqliteTail {
-    /// The store stays open while somebody reads.
-    _store: SqliteStore,
-    reader: SqliteTurnReader,
-    watch: Option<watch::Receiver<TurnProgress>>,
-    /// As it was when it was last looked at.
-    progress: TurnProgress,
-    after: u64,
-    records_max: usize,
 }
 
 #[async_trait]
-impl LogTail for SqliteTail {
-    async fn next(&mut self) -> Result<Option<Vec<LogRecord>>, LogError> {
-        let after = self.after;
-        if self.progress.last_seq <= after
-            && !self.progress.ended
-            && let Some(watch) = &mut self.watch
-        {
-            // The sender lives in `self.turn_reader.live`, so waiting cannot fail before the turn does.
-            let Ok(now) = watch.wait_for(|now| now.last_seq > after || now.ended).await else {
-                return Ok(None);
-            };
-            self.progress = *now;
-        }
-        if self.progress.last_seq <= after {
-            return Ok(None);
-        }
-        let records = self.reader.read_after(after, self.records_max).await?;
-        self.after = records.last().map_or(after, |record| record.seq);
-        Ok(Some(records))
+impl SegmentStore for SqliteStore {
+    type AppendState = SqliteAppendState;
+
+    async fn read_segments(&self, n: i64, after: u64, records_max: usize) -> Result<SegmentRead, StoreError> {
+        SqliteStore::read(self, move |db| segment::read_after(db, n, after, records_max)).await
     }
 }

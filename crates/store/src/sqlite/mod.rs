@@ -19,6 +19,7 @@ mod connection;
 mod housekeeping;
 mod live;
 mod log;
+mod offline;
 mod open;
 mod paths;
 mod queue;
@@ -35,7 +36,8 @@ use crate::error::StoreError;
 #[cfg(doc)]
 use crate::log::Log;
 use crate::log::{AppendUrgency, Durability};
-pub use crate::status::{StoreHealth, StoreStats};
+use crate::status::{StoreHealth, StoreStats};
+pub use offline::{SqliteFileLock, copy_sqlite_file, lock_sqlite_file};
 pub use open::{LastShutdown, SqliteOpenError};
 pub use reader::SqliteReader;
 use rusqlite::Connection;
@@ -51,6 +53,26 @@ use writer::{TaskJob, WriteJob, WriteTask};
 
 /// The store in one file. All clones are one; the file is closed by [`close`](Self::close), or when the last clone and
 /// the last tail are gone.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// # let folder = tempfile::tempdir()?;
+/// use throughline_store::{Durability, Log, LogRecord, SqliteSettings, SqliteStore};
+///
+/// let file = folder.path().join("throughline.db");
+/// let store = SqliteStore::open(&file, SqliteSettings::default()).await?;
+/// let claim = store.claim("turn_1").await?;
+/// let start = LogRecord::new(1, "stream_start", Durability::Power, r#"{"type":"stream_start"}"#);
+/// store.append("turn_1", claim.epoch, vec![start.clone()].into()).await?;
+/// store.close().await;
+///
+/// // After a restart, the record is there and the turn is open.
+/// let store = SqliteStore::open(&file, SqliteSettings::default()).await?;
+/// assert_eq!(store.read("turn_1", 0, 10).await?, [start]);
+/// assert_eq!(store.open_turns().await?, ["turn_1"]);
+/// # store.close().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct SqliteStore {
     inner: Arc<SqliteInner>,
@@ -85,7 +107,7 @@ impl SqliteStore {
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         durability: Durability,
-        f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        f: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, reply_rx) = oneshot::channel();
         let task = Box::new(WriteClosure { job: Some(f), result: None, reply });
@@ -98,7 +120,7 @@ impl SqliteStore {
     /// Reads on one of a few connections of their own; sees everything that has been acknowledged.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        f: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.inner.shared.reader_pool.read(f).await
     }
@@ -106,7 +128,7 @@ impl SqliteStore {
     /// Searches on a reader that does nothing else. Ends when its time is over, or when this is dropped.
     async fn run_search<T: Send + 'static>(
         &self,
-        f: impl FnOnce(&Connection, &SearchBudget) -> Result<T, StoreError> + Send + 'static,
+        f: impl FnOnce(&mut Connection, &SearchBudget) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.inner.shared.search_pool.run(f).await
     }
@@ -224,10 +246,10 @@ struct WriteClosure<F, T> {
 
 impl<F, T> WriteTask for WriteClosure<F, T>
 where
-    F: FnOnce(&Connection) -> Result<T, StoreError> + Send,
+    F: FnOnce(&mut Connection) -> Result<T, StoreError> + Send,
     T: Send,
 {
-    fn run(&mut self, connection: &Connection) -> Result<(), StoreError> {
+    fn run(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
         let panicked = || StoreError::failed("a job of the store panicked");
         let f = self.job.take().ok_or_else(panicked)?;
         let result = f(connection);
@@ -319,7 +341,7 @@ mod tests {
         let search = store.run_search(move |db, _| waits.recv().map_or_else(|_| one(db), |()| one(db)));
         let mut search = std::pin::pin!(search);
         assert!(futures_util::poll!(search.as_mut()).is_pending());
-        assert_eq!(store.read(one).await, Ok(1), "the only search is under way");
+        assert_eq!(store.read(move |db| one(db)).await, Ok(1), "the only search is under way");
         go_on.send(()).unwrap();
         assert_eq!(search.await, Ok(1));
     }

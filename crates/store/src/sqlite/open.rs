@@ -304,7 +304,7 @@ fn open_turns(connection: &Connection) -> rusqlite::Result<Vec<SqliteLiveTurn>> 
     let mut open = connection.prepare("SELECT turn, n, epoch, folded_seq FROM turn_log WHERE state = 0")?;
     let live = |row: &rusqlite::Row<'_>| {
         let (epoch, seq): (i64, i64) = (row.get(2)?, row.get(3)?);
-        Ok(SqliteLiveTurn::new(row.get(0)?, row.get(1)?, epoch as u64, seq as u64, TurnRowState::Inserted))
+        Ok(SqliteLiveTurn::open(row.get(0)?, row.get(1)?, epoch as u64, seq as u64, TurnRowState::Inserted))
     };
     open.query_map([], live)?.collect()
 }

@@ -15,7 +15,7 @@ pub(super) struct StorePaths {
 }
 
 impl StorePaths {
-    pub fn new(file: &Path) -> Result<Self, SqliteOpenError> {
+    pub(super) fn new(file: &Path) -> Result<Self, SqliteOpenError> {
         let Some(name) = file.file_name() else {
             return Err(SqliteOpenError::Io {
                 path: file.to_owned(),
@@ -29,23 +29,23 @@ impl StorePaths {
         Ok(Self { file: file.to_owned(), folder, name: name.to_owned() })
     }
 
-    pub fn folder(&self) -> &Path {
+    pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// A file beside the database, named after it.
-    pub fn sibling(&self, suffix: &str) -> PathBuf {
+    pub(super) fn sibling(&self, suffix: &str) -> PathBuf {
         let mut name = self.name.clone();
         name.push(suffix);
         self.folder.join(name)
     }
 
-    pub fn backup_folder(&self) -> PathBuf {
+    pub(super) fn backup_folder(&self) -> PathBuf {
         self.sibling(".backups")
     }
 
     /// Complete backups, the newest first. Their names sort by time.
-    pub fn backups_newest_first(&self) -> Vec<PathBuf> {
+    pub(super) fn backups_newest_first(&self) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = fs::read_dir(self.backup_folder())
             .into_iter()
             .flatten()
@@ -59,12 +59,12 @@ impl StorePaths {
     }
 
     /// When the newest backup was made, in milliseconds since 1970, by its name.
-    pub fn newest_backup_ms(&self) -> Option<i64> {
+    pub(super) fn newest_backup_ms(&self) -> Option<i64> {
         self.backups_newest_first().first()?.file_stem()?.to_str()?.parse().ok()
     }
 
     /// A damaged file that an earlier start has put away.
-    pub fn quarantined(&self) -> Option<PathBuf> {
+    pub(super) fn quarantined(&self) -> Option<PathBuf> {
         let prefix = self.sibling(".corrupt-");
         let prefix = prefix.file_name()?.as_encoded_bytes().to_owned();
         let mut found: Vec<PathBuf> = fs::read_dir(&self.folder)
@@ -82,7 +82,7 @@ impl StorePaths {
     }
 
     /// Puts a damaged file and its companions away; the new name of the file.
-    pub fn quarantine(&self, now_ms: i64) -> io::Result<PathBuf> {
+    pub(super) fn quarantine(&self, now_ms: i64) -> io::Result<PathBuf> {
         let quarantined = self.sibling(&format!(".corrupt-{now_ms}"));
         fs::rename(&self.file, &quarantined)?;
         for suffix in ["-wal", "-shm"] {

@@ -52,7 +52,7 @@ pub(super) enum NextWork<J> {
 pub(super) struct QueueClosed;
 
 impl<J> JobQueue<J> {
-    pub fn new(bytes_max: usize) -> Self {
+    pub(super) fn new(bytes_max: usize) -> Self {
         let state = QueueState {
             jobs: Vec::new(),
             bytes: 0,
@@ -64,7 +64,7 @@ impl<J> JobQueue<J> {
     }
 
     /// Puts a job at the end. Waits while the queue is full; a job that is too large for it goes in alone.
-    pub async fn push(&self, job: J, bytes: usize, urgency: AppendUrgency) -> Result<(), QueueClosed> {
+    pub(super) async fn push(&self, job: J, bytes: usize, urgency: AppendUrgency) -> Result<(), QueueClosed> {
         let mut job = Some(job);
         loop {
             let space_freed = self.room.notified();
@@ -99,7 +99,7 @@ impl<J> JobQueue<J> {
 
     /// Waits for something to do. `spare` is an empty vector to gather in; `tick` is the time after which housekeeping
     /// wants to run, if it wants to.
-    pub fn next(&self, spare: Vec<J>, pacer: &mut CommitPacer, tick: Option<Duration>) -> NextWork<J> {
+    pub(super) fn next(&self, spare: Vec<J>, pacer: &mut CommitPacer, tick: Option<Duration>) -> NextWork<J> {
         let mut state = self.state();
         loop {
             if !state.jobs.is_empty() {
@@ -141,14 +141,14 @@ impl<J> JobQueue<J> {
     }
 
     /// Jobs that are in are done; no more come in.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.state().status = QueueStatus::Closed;
         self.wake.notify_one();
         self.room.notify_waiters();
     }
 
     /// Jobs that wait, and their bytes.
-    pub fn depth(&self) -> (usize, usize) {
+    pub(super) fn depth(&self) -> (usize, usize) {
         let state = self.state();
         (state.jobs.len(), state.bytes)
     }
@@ -177,7 +177,7 @@ pub(super) struct CommitPacer {
 }
 
 impl CommitPacer {
-    pub fn new(commits_per_second: u32, burst: u32, now: Instant) -> Self {
+    pub(super) fn new(commits_per_second: u32, burst: u32, now: Instant) -> Self {
         let interval = Duration::from_secs(1) / commits_per_second.max(1);
         Self { interval, burst: interval * burst.saturating_sub(1), refilled_at: now }
     }

@@ -16,13 +16,13 @@ pub(super) struct ReaderPool {
 
 impl ReaderPool {
     /// At most `max` at a time; each is opened when it is first needed.
-    pub fn new(file: PathBuf, max: usize) -> Self {
+    pub(super) fn new(file: PathBuf, max: usize) -> Self {
         Self { file: Arc::new(file), free: Arc::default(), permits: Arc::new(Semaphore::new(max.max(1))) }
     }
 
-    pub async fn read<T: Send + 'static>(
+    pub(super) async fn read<T: Send + 'static>(
         &self,
-        f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        f: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let closed = || StoreError::failed("the store has been closed");
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
@@ -30,11 +30,11 @@ impl ReaderPool {
         let work = move || {
             let _permit = permit;
             let free = pool.free().pop();
-            let connection = match free {
+            let mut connection = match free {
                 Some(connection) => connection,
                 None => connection::reader(&pool.file)?,
             };
-            let read = f(&connection);
+            let read = f(&mut connection);
             // A transaction left open would hold back every checkpoint.
             if !pool.permits.is_closed() && connection.is_autocommit() {
                 pool.free().push(connection);
@@ -45,7 +45,7 @@ impl ReaderPool {
     }
 
     /// No more reading; waits for what is under way.
-    pub async fn close(&self, max: usize) {
+    pub(super) async fn close(&self, max: usize) {
         let max = u32::try_from(max.max(1)).unwrap_or(u32::MAX);
         // Fails if somebody else has closed it.
         let _all = self.permits.acquire_many(max).await;

@@ -6,12 +6,15 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x5448_524C;
 
 /// Each version is what it adds to the one before it. A released version never changes.
-const VERSIONS: [&[&str]; 5] = [
+const VERSIONS: [&[&str]; 8] = [
     &[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")],
     &[include_str!("schema/pace.sql")],
     &[include_str!("schema/unindexed.sql")],
     &[include_str!("schema/search.sql")],
     &[include_str!("schema/names.sql")],
+    &[include_str!("schema/people.sql")],
+    &[include_str!("schema/rating.sql")],
+    &[include_str!("schema/organization.sql")],
 ];
 
 /// The newest version that this program knows (`PRAGMA user_version`).

@@ -26,7 +26,7 @@ pub(super) struct SqliteSearchPool {
 }
 
 impl SqliteSearchPool {
-    pub fn new(file: PathBuf, limits: CatalogLimits) -> Self {
+    pub(super) fn new(file: PathBuf, limits: CatalogLimits) -> Self {
         Self {
             readers: ReaderPool::new(file, CONCURRENT_SEARCHES),
             slots: Semaphore::new(CONCURRENT_SEARCHES + limits.searches_waiting_max),
@@ -36,9 +36,9 @@ impl SqliteSearchPool {
     }
 
     /// Runs a search. If this is dropped before its end, what SQLite does for it is interrupted.
-    pub async fn run<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
-        f: impl FnOnce(&Connection, &SearchBudget) -> Result<T, StoreError> + Send + 'static,
+        f: impl FnOnce(&mut Connection, &SearchBudget) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let max = self.limits.searches_waiting_max as u64;
         let _slot =
@@ -62,12 +62,12 @@ impl SqliteSearchPool {
     }
 
     /// Searches that were given up before their end.
-    pub fn abandoned(&self) -> u64 {
+    pub(super) fn abandoned(&self) -> u64 {
         self.abandoned.load(Relaxed)
     }
 
     /// No more searching; waits for what is under way.
-    pub async fn close(&self) {
+    pub(super) async fn close(&self) {
         self.readers.close(CONCURRENT_SEARCHES).await;
     }
 }
@@ -86,12 +86,12 @@ impl SearchBudget {
     }
 
     /// True if it should end with the hits that it has.
-    pub fn is_expired(&self) -> bool {
+    pub(super) fn is_expired(&self) -> bool {
         self.is_abandoned() || self.deadline.get().is_some_and(|deadline| Instant::now() >= *deadline)
     }
 
     /// The same when a part of its time is over.
-    pub fn is_expired_within(&self, part: u32) -> bool {
+    pub(super) fn is_expired_within(&self, part: u32) -> bool {
         let rest = self.time - self.time / part;
         self.is_abandoned() || self.deadline.get().is_some_and(|deadline| Instant::now() + rest >= *deadline)
     }

@@ -3,44 +3,21 @@
 use crate::error::StoreError;
 use crate::log::LogRecord;
 use crate::records::{
-    AppendedRun, CollectStatus, RecordCollector, SegmentRead, encode_segment, frame, split_segments,
+    AppendedRun, CollectStatus, LogRow, LogState, RecordCollector, SegmentRead, encode_segment, frame,
+    split_segments,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// The row of a turn's log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SqliteLogRow {
-    pub n: i64,
-    pub epoch: u64,
-    pub state: SqliteLogState,
-    pub folded_seq: u64,
-    pub last_seq: u64,
-}
-
-/// State of a turn's log. Stored as its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum SqliteLogState {
-    Open = 0,
-    Ended = 1,
-    Merged = 2,
-}
-
-pub(super) fn load_row(connection: &Connection, turn: &str) -> rusqlite::Result<Option<SqliteLogRow>> {
-    let mut find = connection
-        .prepare_cached("SELECT n, epoch, state, folded_seq, last_seq FROM turn_log WHERE turn = ?1")?;
+pub(super) fn load_row(connection: &Connection, turn: &str) -> rusqlite::Result<Option<LogRow>> {
+    let mut find =
+        connection.prepare_cached("SELECT n, epoch, state, last_seq FROM turn_log WHERE turn = ?1")?;
     let row = |row: &rusqlite::Row<'_>| {
-        let state = match row.get::<_, i64>(2)? {
-            0 => SqliteLogState::Open,
-            1 => SqliteLogState::Ended,
-            _ => SqliteLogState::Merged,
-        };
         let number = |at| row.get::<_, i64>(at).map(|number| number as u64);
-        Ok(SqliteLogRow {
+        Ok(LogRow {
             n: row.get(0)?,
             epoch: number(1)?,
-            state,
-            folded_seq: number(3)?,
-            last_seq: number(4)?,
+            state: LogState::from_number(row.get(2)?),
+            last_seq: number(3)?,
         })
     };
     find.query_row([turn], row).optional()
@@ -115,7 +92,7 @@ pub(super) fn replace_all(connection: &Connection, n: i64, records: &[LogRecord]
     }
     connection
         .prepare_cached("UPDATE turn_log SET state = ?2 WHERE n = ?1")?
-        .execute(params![n, SqliteLogState::Merged as i64])?;
+        .execute(params![n, LogState::Merged as i64])?;
     Ok(())
 }
 

@@ -52,7 +52,7 @@ pub(super) struct SqliteCounters {
 
 impl SqliteShared {
     /// `last_turn_n` is the highest number that a turn of the file ever had.
-    pub fn new(
+    pub(super) fn new(
         paths: StorePaths,
         settings: SqliteSettings,
         generation: i64,
@@ -77,7 +77,7 @@ impl SqliteShared {
         }
     }
 
-    pub fn stats(&self) -> StoreStats {
+    pub(super) fn stats(&self) -> StoreStats {
         let (queue_jobs, queue_bytes) = self.queue.depth();
         StoreStats {
             commits: self.counters.commits.load(Relaxed),
@@ -94,16 +94,16 @@ impl SqliteShared {
 
     /// Number of a new turn in the tables. Assigned here, so that its records can be written before its row; a
     /// number is never given twice.
-    pub fn next_turn_n(&self) -> i64 {
+    pub(super) fn next_turn_n(&self) -> i64 {
         self.last_turn_n.fetch_add(1, Relaxed) + 1
     }
 
-    pub fn health(&self) -> StoreHealth {
+    pub(super) fn health(&self) -> StoreHealth {
         self.health_state().health.clone()
     }
 
     /// Checks that a new turn may begin.
-    pub fn check_capacity(&self) -> Result<(), StoreError> {
+    pub(super) fn check_capacity(&self) -> Result<(), StoreError> {
         match self.health() {
             StoreHealth::Healthy => {}
             StoreHealth::ReadOnly { why } => return Err(StoreError::DiskFull { why }),
@@ -120,7 +120,7 @@ impl SqliteShared {
     }
 
     /// A commit has failed.
-    pub fn commit_failed(&self, error: &StoreError) {
+    pub(super) fn commit_failed(&self, error: &StoreError) {
         let mut state = self.health_state();
         if state.recovers == RecoveryTrigger::Never {
             return;
@@ -134,27 +134,27 @@ impl SqliteShared {
     }
 
     /// The disk is full and the ballast has been given up for the turns that run.
-    pub fn out_of_space(&self) {
+    pub(super) fn out_of_space(&self) {
         let why = "the disk is full; running turns finish on what was kept in reserve".to_owned();
         *self.health_state() =
             HealthState { health: StoreHealth::ReadOnly { why }, recovers: RecoveryTrigger::FreeSpace };
     }
 
     /// Another server writes this file now.
-    pub fn taken_over(&self) {
+    pub(super) fn taken_over(&self) {
         let why = "another server has opened this file".to_owned();
         *self.health_state() =
             HealthState { health: StoreHealth::Unavailable { why }, recovers: RecoveryTrigger::Never };
     }
 
     /// A check in the background has found damage.
-    pub fn mark_damaged(&self, why: String) {
+    pub(super) fn mark_damaged(&self, why: String) {
         *self.health_state() =
             HealthState { health: StoreHealth::Unavailable { why }, recovers: RecoveryTrigger::Never };
     }
 
     /// A commit has succeeded.
-    pub fn committed(&self) {
+    pub(super) fn committed(&self) {
         let mut state = self.health_state();
         if state.recovers == RecoveryTrigger::NextCommit && state.health != StoreHealth::Healthy {
             state.health = StoreHealth::Healthy;
@@ -162,13 +162,13 @@ impl SqliteShared {
     }
 
     /// True if only disk space is missing.
-    pub fn awaits_space(&self) -> bool {
+    pub(super) fn awaits_space(&self) -> bool {
         let state = self.health_state();
         state.health != StoreHealth::Healthy && state.recovers == RecoveryTrigger::FreeSpace
     }
 
     /// There is room again.
-    pub fn space_recovered(&self) {
+    pub(super) fn space_recovered(&self) {
         let mut state = self.health_state();
         if state.recovers == RecoveryTrigger::FreeSpace {
             *state = HealthState { health: StoreHealth::Healthy, recovers: RecoveryTrigger::NextCommit };
@@ -176,7 +176,7 @@ impl SqliteShared {
     }
 
     /// Another server may have the file now.
-    pub fn unlock(&self) {
+    pub(super) fn unlock(&self) {
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 

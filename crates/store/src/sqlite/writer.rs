@@ -6,13 +6,15 @@
 use super::housekeeping::{HousekeepingState, RingRetention};
 use super::live::{DELETED_EPOCH, FIRST_EPOCH, SqliteAppendState, SqliteLiveTurn, TurnRowState};
 use super::queue::{CommitPacer, NextWork};
-use super::segment::{self, SqliteLogState};
+use super::segment;
 use super::shared::SqliteShared;
 use super::{Durability, SyncPolicy};
 use crate::error::StoreError;
-use crate::failpoint::{self, SafetyRule};
+use crate::failpoint::SafetyRule;
 use crate::log::{AppendAck, LogError, OwnerEpoch, ProviderStateRecord, TurnClaim};
-use crate::records::{AppendedRun, EncodedRun, JournalChunk, SEGMENT_BYTES_MAX, TurnProgress, frame};
+use crate::records::{
+    AppendedRun, EncodedRun, JournalChunk, LogState, SEGMENT_BYTES_MAX, TurnProgress, frame,
+};
 use rusqlite::{Connection, ErrorCode, params};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -65,14 +67,14 @@ enum TaskStage {
 /// A closure and whoever waits for its answer.
 pub(super) trait WriteTask: Send {
     /// Runs the closure and keeps its answer; an error if its changes are to be undone.
-    fn run(&mut self, connection: &Connection) -> Result<(), StoreError>;
+    fn run(&mut self, connection: &mut Connection) -> Result<(), StoreError>;
 
     /// Answers, if the transaction could be committed with what was kept.
     fn reply(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
 impl TaskJob {
-    pub fn new(durability: Durability, task: Box<dyn WriteTask>) -> Self {
+    pub(super) fn new(durability: Durability, task: Box<dyn WriteTask>) -> Self {
         Self { durability, task, stage: TaskStage::Pending }
     }
 
@@ -148,7 +150,7 @@ impl From<StoreError> for CommitFailure {
 }
 
 impl CommitFailure {
-    pub fn error(&self) -> StoreError {
+    pub(super) fn error(&self) -> StoreError {
         match self {
             Self::Locked(error) | Self::Store(error) => error.clone(),
             Self::TakenOver => StoreError::failed("another server has opened this file"),
@@ -157,7 +159,7 @@ impl CommitFailure {
 }
 
 impl SqliteWriter {
-    pub fn new(connection: Connection, shared: Arc<SqliteShared>) -> Self {
+    pub(super) fn new(connection: Connection, shared: Arc<SqliteShared>) -> Self {
         Self {
             connection,
             shared,
@@ -171,7 +173,7 @@ impl SqliteWriter {
     }
 
     /// Works until the queue is closed and empty.
-    pub fn run(mut self) {
+    pub(super) fn run(mut self) {
         let settings = self.shared.settings;
         let mut pacer =
             CommitPacer::new(settings.commits_per_second_max, settings.commit_burst, Instant::now());
@@ -251,7 +253,7 @@ impl SqliteWriter {
         self.flush_row()?;
         self.fold_overflow(RingRetention::Newest)?;
         // Left out by a test, which must see what viewers then lose.
-        if durability == Durability::Process && failpoint::is_disabled(SafetyRule::LogFirst) {
+        if durability == Durability::Process && SafetyRule::LogFirst.is_disabled() {
             return Ok(());
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
@@ -259,12 +261,12 @@ impl SqliteWriter {
     }
 
     /// Begins a transaction that will be as durable as asked.
-    pub fn begin(&mut self, durability: Durability) -> Result<(), CommitFailure> {
+    pub(super) fn begin(&mut self, durability: Durability) -> Result<(), CommitFailure> {
         let durability = match self.shared.settings.sync {
             SyncPolicy::ByClass => durability,
             SyncPolicy::Always => Durability::Power,
         };
-        if !self.connection.is_autocommit() && failpoint::is_disabled(SafetyRule::LogFirst) {
+        if !self.connection.is_autocommit() && SafetyRule::LogFirst.is_disabled() {
             return Ok(());
         }
         if self.synchronous != Some(durability) {
@@ -280,7 +282,7 @@ impl SqliteWriter {
     }
 
     /// Fails if another server has opened the file. An append checks it by itself.
-    pub fn check_ownership(&self) -> Result<(), CommitFailure> {
+    pub(super) fn check_ownership(&self) -> Result<(), CommitFailure> {
         let mut find = self
             .connection
             .prepare_cached("SELECT 1 FROM owner WHERE generation = ?1 AND closed_at IS NULL")?;
@@ -344,7 +346,7 @@ impl SqliteWriter {
         if now.ended && !before.ended {
             self.connection
                 .prepare_cached("UPDATE turn_log SET state = ?2, last_seq = ?3 WHERE n = ?1")?
-                .execute(params![live.n, SqliteLogState::Ended as i64, now.last_seq as i64])?;
+                .execute(params![live.n, LogState::Ended as i64, now.last_seq as i64])?;
         }
         self.undo.push(MemoryUndo::AppendState(live.clone(), before));
         *live.append_state() = now;
@@ -412,7 +414,7 @@ impl SqliteWriter {
         }
         let n = self.shared.next_turn_n();
         self.insert_turn(turn, n, FIRST_EPOCH)?;
-        let live = SqliteLiveTurn::new(turn.to_owned(), n, FIRST_EPOCH, 0, TurnRowState::Inserted);
+        let live = SqliteLiveTurn::open(turn.to_owned(), n, FIRST_EPOCH, 0, TurnRowState::Inserted);
         self.undo.push(MemoryUndo::AddedTurn(self.shared.live_turns.add(live)));
         Ok(TurnClaim { epoch: OwnerEpoch(FIRST_EPOCH), last_seq: 0 })
     }
@@ -428,21 +430,21 @@ impl SqliteWriter {
         Ok(inserted == 1)
     }
 
-    fn run_task(&self, call: &mut TaskJob) -> Result<(), CommitFailure> {
+    fn run_task(&mut self, call: &mut TaskJob) -> Result<(), CommitFailure> {
         let TaskStage::Pending = call.stage else { return Ok(()) };
-        let sql = |sql| self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        sql("SAVEPOINT job")?;
+        let execute = |db: &Connection, sql| db.prepare_cached(sql).and_then(|mut found| found.execute([]));
+        execute(&self.connection, "SAVEPOINT job")?;
         call.stage = TaskStage::Done;
-        let ran = catch_unwind(AssertUnwindSafe(|| call.task.run(&self.connection)));
+        let ran = catch_unwind(AssertUnwindSafe(|| call.task.run(&mut self.connection)));
         match ran.unwrap_or_else(|_| Err(StoreError::failed("a job of the store panicked"))) {
             Ok(()) => {
-                sql("RELEASE job")?;
+                execute(&self.connection, "RELEASE job")?;
             }
             // SQLite has rolled back everything, not only this job: the disk is full, or worse.
             Err(error) if self.connection.is_autocommit() => return Err(CommitFailure::Store(error)),
             Err(_) => {
-                sql("ROLLBACK TO job")?;
-                sql("RELEASE job")?;
+                execute(&self.connection, "ROLLBACK TO job")?;
+                execute(&self.connection, "RELEASE job")?;
             }
         }
         Ok(())

@@ -2,7 +2,7 @@ use super::*;
 use throughline_store::StoreError;
 
 fn conversation(id: &str, title: Option<&str>, at: i64) -> NewConversation {
-    NewConversation { id: id.into(), title: title.map(Into::into), created_at: at }
+    NewConversation { id: id.into(), title: title.map(Into::into), created_at: at, temporary: false }
 }
 
 // R: S4, R2 `title_chars_max`
@@ -22,14 +22,22 @@ pub async fn titles_are_given_or_the_first_words(store: &Opened) {
         )
         .await;
     assert_eq!(title("c1").await.0, "Where is the station?", "the first input stays the title");
+    // Issue 19, D20: the first turn is edited, and then its edit is continued.
+    store.complete_turn(ANN, with_input(next("t1b", "c1", None, 3), "Where is the harbour?"), "There.").await;
+    assert_eq!(title("c1").await, ("Where is the harbour?".into(), TitleSource::FirstInput));
+    let after_edit = next("t2b", "c1", Some(TurnParent::after_turn("t1b")), 4);
+    store.complete_turn(ANN, with_input(after_edit, "Thanks."), "").await;
+    assert_eq!(title("c1").await.0, "Where is the harbour?");
 
     assert_eq!(catalog.rename(ANN, "c1", " Ways \u{7}home ", 50).await, Ok(true));
     assert_eq!(title("c1").await, ("Ways home".into(), TitleSource::UserGiven));
+    store.complete_turn(ANN, with_input(next("t1c", "c1", None, 5), "Where is the beach?"), "").await;
+    assert_eq!(title("c1").await.0, "Ways home", "what the user called it stays");
     assert_eq!(store.summary(ANN, "c1").await.conversation.updated_at, 50);
     assert_eq!(catalog.rename(ANN, "c1", &"長".repeat(100_000), 60).await, Ok(true));
     assert_eq!(title("c1").await.0, "長".repeat(CatalogLimits::default().title_chars_max));
     assert_eq!(catalog.rename(ANN, "c1", "  ", 70).await, Ok(true));
-    assert_eq!(title("c1").await, ("Where is the station?".into(), TitleSource::FirstInput));
+    assert_eq!(title("c1").await, ("Where is the beach?".into(), TitleSource::FirstInput));
     assert_eq!(catalog.rename(ANN, "absent", "x", 80).await, Ok(false));
 
     // Begun without a turn, it is named by the first one that says something.
@@ -59,14 +67,23 @@ pub async fn lists_show_the_latest_first_page_by_page(store: &Opened) {
     catalog.create_conversation(BOB, conversation("bob's", None, 101)).await.unwrap();
     store.complete_turn(ANN, next("t", "c0", None, 500), "").await;
     for rows in [1, 2, 3, 8, 9, 100] {
-        let all = walk(rows, |page| async move { catalog.conversations(ANN, None, &page).await }).await;
+        let all = walk(rows, |page| async move {
+            catalog.conversations(ANN, &ConversationFilter::default(), &page).await
+        })
+        .await;
         let ids: Vec<_> = all.iter().map(|item| item.conversation.id.as_str()).collect();
         assert_eq!(ids, ["c0", "c8", "c7", "c6", "c5", "c4", "c3", "c2", "c1"], "{rows} a page");
     }
     // Nobody gets more than a page, or nothing and a cursor.
-    let page = catalog.conversations(ANN, None, &PageRequest::first().limit(0)).await.unwrap();
+    let page = catalog
+        .conversations(ANN, &ConversationFilter::default(), &PageRequest::first().limit(0))
+        .await
+        .unwrap();
     assert_eq!((page.items.len(), page.next.is_some()), (1, true));
-    let page = catalog.conversations(ANN, None, &PageRequest::first().limit(u32::MAX)).await.unwrap();
+    let page = catalog
+        .conversations(ANN, &ConversationFilter::default(), &PageRequest::first().limit(u32::MAX))
+        .await
+        .unwrap();
     assert_eq!((page.items.len(), page.next), (9, None));
 }
 
@@ -137,6 +154,13 @@ pub async fn exported_and_imported_again_it_is_equal(store: &Opened) {
     assert_eq!(catalog.put_calls(ANN, calls).await, Ok(4));
     assert_eq!(catalog.set_leaf(ANN, "c", "b").await, Ok(true));
     assert_eq!(catalog.rename(ANN, "c", "Travel", 40).await, Ok(true));
+    let filed = ConversationChange {
+        folder: Some(Some("Trips".into())),
+        tags: Some(vec!["b".into(), "a".into()]),
+        pinned: Some(true),
+        ..ConversationChange::default()
+    };
+    assert_eq!(catalog.change_conversation(ANN, "c", filed, 35).await, Ok(true));
 
     let as_it_was = exported(store, ANN, "c").await;
     assert_eq!((as_it_was.turns.len(), as_it_was.calls.len()), (3, 4));

@@ -1,4 +1,4 @@
-//! What people and models may send on purpose or by accident.
+//! Hostile values that people and models may send, on purpose or by accident.
 
 use super::*;
 use serde_json::json;
@@ -147,7 +147,7 @@ pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
     for cursor in ["", "1", "~", "x~y", "1~", "1~a\0b", "99999999999999999999~a", "' OR 1=1 --~a"] {
         let page = PageRequest::after(cursor);
         for refused in [
-            catalog.conversations(ANN, None, &page).await.map(drop),
+            catalog.conversations(ANN, &ConversationFilter::default(), &page).await.map(drop),
             catalog.search(ANN, "input", &page).await.map(drop),
             catalog.turns(ANN, &TurnFilter::default(), &page).await.map(drop),
             catalog.calls(ANN, &CallFilter::default(), &page).await.map(drop),

@@ -1,29 +1,32 @@
-//! What every catalog must do, whichever database it is in. The test file of a database has a function that opens a
+//! Duties of every catalog, whichever database it is in. The test file of a database has a function that opens a
 //! fresh store, or says `None` where there is no such database, and says `catalog_conformance!(open);`.
 
 pub mod calls;
 pub mod conversations;
 pub mod documents;
 pub mod files;
+pub mod filing;
 pub mod hostile;
 pub mod keys;
 pub mod owners;
+pub mod people;
 pub mod raw;
 pub mod removal;
 pub mod samples;
 pub mod search;
+pub mod shares;
 pub mod turns;
 
 use std::any::Any;
 use std::sync::Arc;
-use throughline_store::catalog::*;
+use throughline_store::*;
 use throughline_store::{Catalog, Durability, Log, LogRecord};
 
 /// A store with nothing in it.
 pub struct Opened {
     pub catalog: Arc<dyn Catalog>,
     pub log: Arc<dyn Log>,
-    /// What must live as long.
+    /// Guards that must live as long.
     pub _kept: Box<dyn Any + Send + Sync>,
 }
 
@@ -33,12 +36,14 @@ macro_rules! catalog_conformance {
     ($open:ident) => {
         catalog_conformance!(@ $open:
             turns::begins_runs_and_ends_once,
+            turns::an_answer_is_rated_by_its_user_when_it_is_there,
             turns::the_same_request_twice_is_one_turn,
             turns::a_conversation_runs_one_turn_at_a_time,
             turns::edits_regenerations_and_forks_are_branches,
             turns::what_it_continues_must_be_there,
             turns::ids_are_taken_once,
             turns::lists_are_filtered_and_paged,
+            turns::the_history_has_usage_and_calls,
             turns::open_ones_are_found_at_the_start,
             conversations::titles_are_given_or_the_first_words,
             conversations::lists_show_the_latest_first_page_by_page,
@@ -46,6 +51,15 @@ macro_rules! catalog_conformance {
             conversations::exported_and_imported_again_it_is_equal,
             conversations::a_history_without_events_can_be_imported,
             conversations::what_does_not_fit_together_is_not_imported,
+            filing::lists_are_by_folder_tag_and_archive,
+            filing::pinned_ones_come_first_on_every_page,
+            filing::what_is_filed_is_counted_by_its_labels,
+            filing::a_search_is_narrowed_by_folder_tag_and_archive,
+            filing::what_is_deleted_is_absent_until_it_is_brought_back,
+            filing::a_temporary_one_is_neither_listed_nor_found_and_goes,
+            filing::a_question_that_waits_is_seen_in_the_list,
+            filing::the_usage_of_all_branches_is_summed_up,
+            shares::a_link_is_found_by_its_id_and_goes_with_its_conversation,
             search::finds_titles_inputs_and_answers_of_every_script,
             search::wildcards_and_operators_mean_themselves,
             search::hits_come_page_by_page,
@@ -62,6 +76,10 @@ macro_rules! catalog_conformance {
             documents::are_written_only_over_what_was_expected,
             documents::answers_replace_those_about_the_same,
             keys::are_found_touched_and_revoked,
+            people::are_added_changed_and_listed,
+            people::keys_have_limits_and_are_revoked_together,
+            people::turns_and_tokens_are_counted_and_limited,
+            people::everything_of_a_person_is_deleted_and_nothing_else,
             files::are_counted_and_shown_by_a_harmless_name,
             files::of_one_content_are_one_where_turns_speak_of_them,
             files::a_blob_goes_with_its_last_file,
@@ -73,15 +91,18 @@ macro_rules! catalog_conformance {
         );
         catalog_conformance!(@ $open, catalog_conformance::small() =>
             turns::a_conversation_has_so_many_turns,
+            filing::names_of_folders_and_tags_have_a_length,
+            shares::so_many_links,
             documents::so_many_and_so_large,
             keys::so_many,
+            people::so_many_people,
             files::so_many_bytes_of_one_user,
             raw::the_beginning_of_what_is_too_long,
             search::so_long,
         );
     };
     (@ $open:ident: $($subject:ident::$check:ident,)*) => {
-        catalog_conformance!(@ $open, throughline_store::catalog::CatalogLimits::default() => $($subject::$check,)*);
+        catalog_conformance!(@ $open, throughline_store::CatalogLimits::default() => $($subject::$check,)*);
     };
     (@ $open:ident, $limits:expr => $($subject:ident::$check:ident,)*) => { $(
         #[tokio::test]
@@ -97,11 +118,16 @@ macro_rules! catalog_conformance {
 pub fn small() -> CatalogLimits {
     CatalogLimits {
         title_chars_max: 20,
+        folder_chars_max: 6,
+        tag_chars_max: 4,
+        tags_max: 2,
+        shares_max: 2,
         conversation_turns_max: 2,
         document_bytes_max: 20,
         documents_max: 2,
         remembered_max: 2,
         keys_max: 2,
+        people_max: 2,
         user_files_bytes_max: 100,
         raw_attempt_bytes_max: 10,
         raw_turn_bytes_max: 15,
@@ -127,6 +153,7 @@ pub fn alone(id: &str, at: i64) -> NewTurnRow {
         input_text: format!("input of {id}"),
         files: Vec::new(),
         created_at: at,
+        charge: TurnCharge::default(),
     }
 }
 
@@ -202,6 +229,7 @@ pub fn key(user: &str, id: &str, at: i64) -> KeyRow {
         expires_at: Some(9_000_000),
         last_used_at: None,
         revoked_at: None,
+        limits: KeyLimits::default(),
     }
 }
 

@@ -1,12 +1,26 @@
 //! Ownership is in every query: what is another user's is absent. R: R3
 
+use super::shares::share;
 use super::*;
 use serde_json::json;
 use std::collections::BTreeSet;
 use throughline_store::StoreError;
 
 /// Methods for the server itself, of all users at once.
-const FOR_THE_SERVER: [&str; 5] = ["open_turns", "delete_expired", "key", "touch_key", "blobs_in_use"];
+const FOR_THE_SERVER: [&str; 12] = [
+    "open_turns",
+    "delete_expired",
+    "key",
+    "touch_key",
+    "blobs_in_use",
+    "all_keys",
+    "add_person",
+    "person",
+    "people",
+    "change_person",
+    "usage",
+    "share",
+];
 
 /// Everything of Ann's that a user can see.
 async fn visible_state(store: &Opened) -> String {
@@ -16,11 +30,13 @@ async fn visible_state(store: &Opened) -> String {
     let seen = (
         (catalog.turn(ANN, "t").await, catalog.turn(ANN, "open").await, catalog.path(ANN, "t2").await),
         (catalog.conversation(ANN, "c").await, catalog.tree(ANN, "c").await),
-        catalog.conversations(ANN, None, &page).await,
+        catalog.conversations(ANN, &ConversationFilter::default(), &page).await,
         catalog.search(ANN, "secret", &page).await,
         catalog.calls(ANN, &CallFilter::default(), &page).await,
         catalog.documents(ANN, DocumentKind::Agent).await,
         catalog.remembered(ANN, Some("c")).await,
+        (catalog.conversation_labels(ANN).await, catalog.conversation_usage(ANN, "c").await),
+        catalog.shares(ANN, None, &page).await,
         catalog.keys(ANN).await,
         catalog.files(ANN, &page).await,
         (catalog.raw_of_turn(ANN, "t").await, catalog.raw(ANN, &raw).await),
@@ -57,6 +73,13 @@ async fn furnish(store: &Opened) {
         let answer = NewRemembered { conversation_id, about: "x".into(), answer: json!("secret"), at: 1 };
         catalog.remember(ANN, answer).await.unwrap();
     }
+    let filed = ConversationChange {
+        folder: Some(Some("secret".into())),
+        tags: Some(vec!["secret".into()]),
+        ..ConversationChange::default()
+    };
+    catalog.change_conversation(ANN, "c", filed, 1).await.unwrap();
+    catalog.add_share(ANN, share(ANN, "s", "c", "t2", 1)).await.unwrap();
     catalog.add_key(ANN, key_of_ann()).await.unwrap();
     let raw = RawId { turn_id: "t".into(), step: 1, attempt: 1 };
     catalog.append_raw(ANN, &raw, b"secret", 1).await.unwrap();
@@ -90,17 +113,33 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(turn("t") => Ok(None));
     row!(turn_by_idempotency_key(&IdempotencyKey { body_hash: "other".into(), ..idempotency.clone() }, 11) => Ok(Some(TurnCreation::KeyReused)));
     row!(end_turn("open", ended("by bob", 99)) => Ok(false));
+    row!(rate_turn("t", None) => Ok(false));
     row!(turns(&TurnFilter { conversation_id: Some("c".into()), ..TurnFilter::default() }, &page) => Ok(page) if page.items.is_empty());
+    row!(search_turns("of", &TurnFilter { conversation_id: Some("c".into()), ..TurnFilter::default() }, &page) => Ok(page) if page.items.is_empty());
+    row!(count_turns(&TurnFilter { conversation_id: Some("c".into()), ..TurnFilter::default() }) => Ok(counts) if counts.total == 0);
     row!(delete_turn("t2") => Ok(RemovalOutcome::NotFound));
-    row!(create_conversation(NewConversation { id: "c".into(), title: None, created_at: 1 }) => Err(StoreError::Exists { .. }));
+    row!(create_conversation(NewConversation { id: "c".into(), title: None, created_at: 1, temporary: false }) => Err(StoreError::Exists { .. }));
     row!(conversation("c") => Ok(None));
-    row!(conversations(None, &page) => Ok(page) if page.items.is_empty());
-    row!(conversations(Some("secret"), &page) => Ok(page) if page.items.is_empty());
-    row!(conversations(Some("se"), &page) => Ok(page) if page.items.is_empty());
+    row!(conversations(&ConversationFilter::default(), &page) => Ok(page) if page.items.is_empty());
+    row!(conversations(&ConversationFilter::text("secret"), &page) => Ok(page) if page.items.is_empty());
+    row!(conversations(&ConversationFilter::text("se"), &page) => Ok(page) if page.items.is_empty());
     row!(search("secret", &page) => Ok(page) if page.items.is_empty());
     row!(search("se", &page) => Ok(page) if page.items.is_empty());
     row!(rename("c", "mine", 99) => Ok(false));
     row!(set_leaf("c", "t") => Ok(false));
+    row!(conversations(&ConversationFilter { folder: Some("secret".into()), ..ConversationFilter::default() }, &page) => Ok(page) if page.items.is_empty());
+    row!(conversations(&ConversationFilter { tag: Some("secret".into()), ..ConversationFilter::default() }, &page) => Ok(page) if page.items.is_empty());
+    row!(conversation_labels() => Ok(labels) if *labels == ConversationLabels::default());
+    row!(conversation_usage("c") => Ok(None));
+    row!(change_conversation("c", ConversationChange { pinned: Some(true), ..ConversationChange::default() }, 99) => Ok(false));
+    row!(trash_conversation("c", 99) => Ok(RemovalOutcome::NotFound));
+    row!(restore_conversation("c", 0) => Ok(false));
+    row!(add_share(share(BOB, "bobs", "c", "t2", 1)) => Ok(false));
+    row!(add_share(share(ANN, "bobs", "c", "t2", 1)) => Err(StoreError::Invalid { .. }));
+    row!(shares(None, &page) => Ok(page) if page.items.is_empty());
+    row!(shares(Some("c"), &page) => Ok(page) if page.items.is_empty());
+    row!(delete_share("s") => Ok(false));
+    row!(turn_using_file(&["t".into()], "f") => Ok(None));
     row!(tree("c") => Ok(turns) if turns.is_empty());
     row!(path("t2") => Ok(turns) if turns.is_empty());
     row!(delete_conversation("c") => Ok(RemovalOutcome::NotFound));
@@ -129,6 +168,10 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(add_key(KeyRow { user: BOB.into(), ..key_of_ann() }) => Err(StoreError::Exists { .. }));
     row!(keys() => Ok(keys) if keys.is_empty());
     row!(revoke_key("k", 99) => Ok(false));
+    row!(keys_page(&page) => Ok(page) if page.items.is_empty());
+    row!(set_key_limits("k", KeyLimits::default()) => Ok(false));
+    row!(revoke_keys(99) => Ok(ids) if ids.is_empty());
+    row!(charge(TurnCharge { key_id: None, ..TurnCharge::default() }, UsageCount { turns: 1, tokens: 1 }, 99) => Ok(None));
     row!(add_file(file("f", "h", 1)) => Err(StoreError::Exists { .. }));
     row!(add_file(NewFile { made_in: Some("t".into()), ..file("bobs", "h", 1) }) => Err(StoreError::Invalid { .. }));
     row!(find_or_add_file(NewFile { made_in: Some("t".into()), ..file("bobs", "h", 1) }) => Err(StoreError::Invalid { .. }));
@@ -140,6 +183,7 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(mark_raw_truncated(&raw, 99) => Ok(false));
     row!(raw_of_turn("t") => Ok(rows) if rows.is_empty());
     row!(raw(&raw) => Ok(None));
+    row!(delete_data() => Ok(summary) if !summary.has_more);
 }
 
 // R: R3

@@ -7,7 +7,11 @@ async fn found(store: &Opened, text: &str) -> Vec<(String, SearchHitPart)> {
 }
 
 async fn listed(store: &Opened, text: &str) -> Vec<String> {
-    let page = store.catalog.conversations(ANN, Some(text), &PageRequest::first()).await.unwrap();
+    let page = store
+        .catalog
+        .conversations(ANN, &ConversationFilter::text(text), &PageRequest::first())
+        .await
+        .unwrap();
     page.items.into_iter().map(|item| item.conversation.id).collect()
 }
 
@@ -155,7 +159,9 @@ pub async fn a_common_word_is_paged_through_for_each_user_alone(store: &Opened) 
             assert_eq!(of("nobody", rows).await, 0);
         }
         let conversations = |user: &'static str| {
-            walk(7, move |page| async move { catalog.conversations(user, Some(text), &page).await })
+            walk(7, move |page| async move {
+                catalog.conversations(user, &ConversationFilter::text(text), &page).await
+            })
         };
         assert_eq!(conversations(ANN).await.len(), 40, "{text}");
         assert_eq!(conversations("eve").await.len(), 1, "{text}");
@@ -205,7 +211,10 @@ pub async fn so_long(store: &Opened) {
     let page = PageRequest::first();
     assert_eq!(store.catalog.search(ANN, "12345", &page).await.map(|page| page.items), Ok(Vec::new()));
     assert_eq!(store.catalog.search(ANN, "123456", &page).await, Err(over.clone()));
-    assert_eq!(store.catalog.conversations(ANN, Some("123456"), &page).await, Err(over.clone()));
+    assert_eq!(
+        store.catalog.conversations(ANN, &ConversationFilter::text("123456"), &page).await,
+        Err(over.clone())
+    );
     let filter = CallFilter { text: Some("123456".into()), ..CallFilter::default() };
     assert_eq!(store.catalog.calls(ANN, &filter, &page).await, Err(over.clone()));
     assert_eq!(store.catalog.count_calls(ANN, &filter).await, Err(over));

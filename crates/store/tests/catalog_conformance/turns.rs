@@ -199,17 +199,72 @@ pub async fn lists_are_filtered_and_paged(store: &Opened) {
             let filter = filter.clone();
             async move { catalog.turns(ANN, &filter, &page).await }
         });
-        turns.await.into_iter().map(|turn| turn.id).collect::<Vec<_>>()
+        turns.await.into_iter().map(|row| row.turn.id).collect::<Vec<_>>()
     };
     let all = ["t6", "t5", "t4", "t3", "t2", "t1", "t0", "running"];
     for rows in [1, 2, 3, 7, 8, 200] {
         assert_eq!(ids(TurnFilter::default(), rows).await, all, "{rows} a page");
     }
     let of = TurnFilter::default;
-    assert_eq!(ids(TurnFilter { status: Some(STATUS_RUNNING.into()), ..of() }, 9).await, ["running"]);
+    assert_eq!(ids(TurnFilter { statuses: vec![STATUS_RUNNING.into()], ..of() }, 9).await, ["running"]);
     assert_eq!(ids(TurnFilter { conversation_id: Some("c".into()), ..of() }, 9).await, ["running"]);
     assert_eq!(ids(TurnFilter { agent: Some("agent 1".into()), ..of() }, 2).await, ["t5", "t3", "t1"]);
     assert_eq!(ids(TurnFilter { agent: Some("agent".into()), ..of() }, 2).await, [""; 0]);
+    let both = vec![STATUS_RUNNING.to_owned(), "completed".to_owned()];
+    assert_eq!(ids(TurnFilter { statuses: both, ..of() }, 3).await, all);
+    assert_eq!(ids(TurnFilter { model: Some("demo/one".into()), ..of() }, 9).await, all);
+    assert_eq!(ids(TurnFilter { model: Some("demo/two".into()), ..of() }, 9).await, [""; 0]);
+    assert_eq!(
+        ids(TurnFilter { from: Some(101), until: Some(103), ..of() }, 1).await,
+        ["t5", "t4", "t3", "t2"]
+    );
+    let found = async |text: &str, rows| {
+        let turns = walk(rows, |page| {
+            let text = text.to_owned();
+            async move { catalog.search_turns(ANN, &text, &TurnFilter::default(), &page).await }
+        });
+        turns.await.into_iter().map(|row| row.turn.id).collect::<Vec<_>>()
+    };
+    assert_eq!(found("INPUT of T3", 9).await, ["t3"]);
+    assert_eq!(found("ANSWER", 2).await, all[..7]);
+    assert_eq!(found("%", 9).await, [""; 0], "it means itself");
+    assert_eq!(found("  ", 9).await, all, "nothing to look for");
+}
+
+// R: S4, U5
+pub async fn the_history_has_usage_and_calls(store: &Opened) {
+    let catalog = &store.catalog;
+    let model = |name: &str| Some(name.to_owned());
+    store.complete_turn(ANN, NewTurnRow { model: model("demo/two"), ..first("a", "c", 1) }, "A").await;
+    store.complete_turn(ANN, NewTurnRow { model: None, ..alone("b", 2) }, "B").await;
+    store.begin(ANN, next("d", "c", None, 3)).await;
+    let calls = ["success", "error", "timed_out", "unknown", "denied"];
+    let calls = (0..).zip(calls).map(|(n, status)| CallRow { status: status.into(), ..call("a", n, 5) });
+    catalog.put_calls(ANN, calls.collect()).await.unwrap();
+    let page = catalog.turns(ANN, &TurnFilter::default(), &PageRequest::first()).await.unwrap();
+    let [d, b, a] = page.items.as_slice() else { panic!("{page:?}") };
+    assert_eq!((d.turn.ended_at, d.usage.as_ref(), d.calls), (None, None, 0));
+    assert_eq!(
+        (b.turn.model.as_ref(), b.tokens("output_tokens"), b.tokens("input_tokens")),
+        (None, Some(7), None)
+    );
+    assert_eq!((a.calls, a.failed_calls, a.mode.as_deref()), (5, 3, Some("native")));
+    assert_eq!(a.pace.first_content_ms, Some(5));
+
+    let named = |name: &str, count| NamedCount { name: name.into(), count };
+    let counts = catalog.count_turns(ANN, &TurnFilter::default()).await.unwrap();
+    assert_eq!(counts.total, 3);
+    assert_eq!(counts.by_status, [named("completed", 2), named(STATUS_RUNNING, 1)]);
+    assert_eq!(counts.by_model, [named("demo/one", 1), named("demo/two", 1)]);
+    assert_eq!(counts.by_agent, [named("default", 3)]);
+    assert_eq!(catalog.count_turns(BOB, &TurnFilter::default()).await.unwrap(), TurnCounts::default());
+    let long = "x".repeat(CatalogLimits::default().search_chars_max + 1);
+    let refused = Err(StoreError::OverLimit {
+        limit: "search_chars_max",
+        max: CatalogLimits::default().search_chars_max as u64,
+    });
+    let all = TurnFilter::default();
+    assert_eq!(catalog.search_turns(ANN, &long, &all, &PageRequest::first()).await, refused);
 }
 
 // R: S2
@@ -236,4 +291,26 @@ pub async fn a_conversation_has_so_many_turns(store: &Opened) {
     assert_eq!(store.catalog.create_turn(ANN, next("d", "c", None, 3)).await, over);
     assert!(matches!(store.catalog.delete_turn(ANN, "b").await, Ok(RemovalOutcome::Removed(_))));
     store.begin(ANN, next("d", "c", None, 4)).await;
+}
+
+// R: S4, O2
+pub async fn an_answer_is_rated_by_its_user_when_it_is_there(store: &Opened) {
+    let catalog = &store.catalog;
+    let rating = |value, reason: &str| TurnRating { value, reason: reason.into(), rated_at: 3000 };
+    let good = rating(RatingValue::Up, "");
+    store.begin(ANN, first("t1", "c1", 1000)).await;
+    assert_eq!(catalog.rate_turn(ANN, "t1", Some(good.clone())).await, Ok(false), "it runs");
+    assert_eq!(catalog.end_turn(ANN, "t1", ended("done", 2000)).await, Ok(true));
+    assert_eq!(catalog.rate_turn(BOB, "t1", Some(good.clone())).await, Ok(false), "another person's");
+    assert_eq!(catalog.rate_turn(ANN, "t1", Some(good.clone())).await, Ok(true));
+    assert_eq!(store.turn_row(ANN, "t1").await.rating, Some(good));
+    let bad = rating(RatingValue::Down, "too short\0");
+    assert_eq!(catalog.rate_turn(ANN, "t1", Some(bad)).await, Ok(true));
+    let tree = catalog.tree(ANN, "c1").await.unwrap();
+    assert_eq!(tree[0].rating, Some(rating(RatingValue::Down, "too short\u{fffd}")));
+    let range = SampleRange { from: 0, until: 9000, rows_max: 10 };
+    let samples = catalog.samples(ANN, &range).await.unwrap();
+    assert_eq!(samples.turns.rows[0].rating, Some(RatingValue::Down));
+    assert_eq!(catalog.rate_turn(ANN, "t1", None).await, Ok(true));
+    assert_eq!(store.turn_row(ANN, "t1").await.rating, None);
 }

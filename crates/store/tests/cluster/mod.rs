@@ -16,7 +16,7 @@ pub struct Cluster {
     disk: Disk,
 }
 
-/// Whether a commit waits for the disk.
+/// True if a commit waits for the disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Disk {
     Waited,
@@ -93,12 +93,17 @@ impl Cluster {
         self.url(&name)
     }
 
+    /// The folder of PostgreSQL's own programs.
+    pub fn programs(&self) -> &Path {
+        &self.programs
+    }
+
     pub fn url(&self, database: &str) -> String {
         let socket = self.folder.path().display().to_string().replace('/', "%2F");
         format!("postgres://tl@{socket}/{database}")
     }
 
-    /// What `psql` prints.
+    /// The output of `psql`.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let socket = self.folder.path().display().to_string();
         self.run(
@@ -151,7 +156,7 @@ impl Cluster {
         Held(child)
     }
 
-    /// What the server has said.
+    /// The log of the server.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What every log promises, checked through `dyn Log`. An implementation gives a [`Subject`] and runs
+//! Promises of every log, checked through `dyn Log`. An implementation gives a [`Subject`] and runs
 //! `conformance!(maker)`, which makes one test of each promise.
 
 use async_trait::async_trait;
@@ -171,7 +171,7 @@ pub async fn a_reader_starts_wherever_it_wants(subject: impl Subject) {
         let read = log.read(TURN, after, max).await.unwrap();
         assert_eq!(numbers(&read), expected, "after {after}, at most {max}");
     }
-    // After a power cut a viewer may be ahead: it must be recognised.
+    // After a power cut a viewer may be ahead: it must be recognized.
     for after in [6, u64::MAX] {
         let ahead = LogError::Ahead { turn: TURN.into(), after, last_seq: 5 };
         assert_eq!(log.read(TURN, after, 9).await, Err(ahead.clone()));
@@ -459,7 +459,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a turn must be.
+/// The required state of a turn.
 #[derive(Clone, Default)]
 struct Model {
     epoch: u64,

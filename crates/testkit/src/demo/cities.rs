@@ -92,7 +92,7 @@ pub(crate) fn by_name(english: &str) -> Option<DemoCity> {
     CITIES.iter().find(|city| city.english == english).copied()
 }
 
-/// Cities to ask about, as the user wrote them: known ones, else capitalised words after "in" or "for".
+/// Cities to ask about, as the user wrote them: known ones, else capitalized words after "in" or "for".
 pub(crate) fn requested_cities(text: &str, language: DemoLanguage) -> Vec<String> {
     let known = cities_in(text);
     if !known.is_empty() {

@@ -20,7 +20,7 @@ use std::io;
 /// The name of the model.
 pub const NAME: &str = "demo";
 
-/// Silence before the first byte, in milliseconds: about that of a near data centre.
+/// Silence before the first byte, in milliseconds: about that of a near data center.
 const FIRST_BYTE_MS: u64 = 120;
 
 /// The demo model.
@@ -83,7 +83,7 @@ fn without_silence(script: &mut ModelScript) {
     use crate::script::ScriptMove;
     script.moves.retain(|next| !matches!(next, ScriptMove::Pause(_)));
     for next in &mut script.moves {
-        if let ScriptMove::Say(speech) | ScriptMove::Think(speech) = next {
+        if let ScriptMove::Say(speech) | ScriptMove::Think(speech) | ScriptMove::Speak(speech) = next {
             speech.tokens_per_second = None;
         }
     }

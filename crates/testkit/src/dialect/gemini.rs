@@ -10,6 +10,7 @@ use super::{ReplyEncoder, WholeReply, sse, status_message};
 use crate::fake_ids::{letters, signature};
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
 use crate::seen::{ReplyDelivery, SeenRequest};
+use crate::voice::{SAMPLE_RATE_HZ, SpokenWord, speak_whole};
 use serde_json::{Value, json};
 
 pub(crate) struct GeminiReplyWriter {
@@ -77,6 +78,10 @@ impl ReplyEncoder for GeminiReplyWriter {
         self.part(json!({"text": piece, "thought": true}), out);
     }
 
+    fn speak(&mut self, word: &SpokenWord<'_>, out: &mut Vec<u8>) {
+        self.part(audio_part(&word.data), out);
+    }
+
     fn call_open(&mut self, _: usize, call: &CallMove, _: &mut Vec<u8>) {
         self.calls.push((call.clone(), String::new()));
     }
@@ -124,6 +129,10 @@ impl ReplyEncoder for GeminiReplyWriter {
         self.chunk(&body, out);
         self.end(&TokenCounts::default(), out);
     }
+}
+
+fn audio_part(data: &str) -> Value {
+    json!({"inlineData": {"mimeType": format!("audio/L16;codec=pcm;rate={SAMPLE_RATE_HZ}"), "data": data}})
 }
 
 fn response_id(number: u64) -> String {
@@ -196,6 +205,9 @@ pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &Scrip
     }
     if !reply.text.is_empty() {
         parts.push(json!({"text": reply.text}));
+    }
+    if !reply.spoken.is_empty() {
+        parts.push(audio_part(&speak_whole(&reply.spoken)));
     }
     let mut malformed = None;
     for (ordinal, call) in reply.calls.iter().enumerate() {

@@ -1,8 +1,10 @@
-//! The five wire formats, each with its own encoder of replies and its own strict reader of requests.
+//! The eight wire formats, each with its own encoder of replies and its own strict reader of requests.
 //!
 //! Nothing here comes from `throughline-wire`: if both sides shared a misunderstanding, no test would see it.
 
 pub(crate) mod anthropic;
+pub(crate) mod bedrock;
+pub(crate) mod cohere;
 pub(crate) mod gemini;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
@@ -13,6 +15,7 @@ use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
 use crate::seen::{ReplyDelivery, SeenRequest};
 use crate::server::UpstreamHabits;
 use crate::strict_json::{RequestRefusal, RequestResult};
+use crate::voice::SpokenWord;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,12 +33,26 @@ pub enum FakeDialect {
     Gemini,
     /// Ollama `/api/chat`.
     Ollama,
+    /// Cohere v2 chat.
+    Cohere,
+    /// AWS Bedrock `ConverseStream` and `Converse`.
+    BedrockConverse,
+    /// AWS Bedrock `InvokeModelWithResponseStream` and `InvokeModel` with Anthropic bodies.
+    BedrockAnthropic,
 }
 
 impl FakeDialect {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::OpenaiChat, Self::OpenaiResponses, Self::Anthropic, Self::Gemini, Self::Ollama];
+    pub const ALL: [Self; 8] = [
+        Self::OpenaiChat,
+        Self::OpenaiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Ollama,
+        Self::Cohere,
+        Self::BedrockConverse,
+        Self::BedrockAnthropic,
+    ];
 
     /// The name in scenario files and logs, as in the corpus.
     pub fn name(self) -> &'static str {
@@ -45,7 +62,15 @@ impl FakeDialect {
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
             Self::Ollama => "ollama",
+            Self::Cohere => "cohere",
+            Self::BedrockConverse => "bedrock-converse",
+            Self::BedrockAnthropic => "bedrock-anthropic",
         }
+    }
+
+    /// True where a streamed reply is binary frames, not text.
+    pub(crate) fn streams_frames(self) -> bool {
+        matches!(self, Self::BedrockConverse | Self::BedrockAnthropic)
     }
 
     /// Path between the host and the endpoint in this provider's base URL.
@@ -53,7 +78,7 @@ impl FakeDialect {
         match self {
             Self::OpenaiChat | Self::OpenaiResponses | Self::Anthropic => "/v1",
             Self::Gemini => "/v1beta",
-            Self::Ollama => "",
+            Self::Ollama | Self::Cohere | Self::BedrockConverse | Self::BedrockAnthropic => "",
         }
     }
 }
@@ -68,9 +93,9 @@ impl std::fmt::Display for FakeDialect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelRoute {
     pub dialect: FakeDialect,
-    /// Gemini names the model in the path.
+    /// Gemini and Bedrock name the model in the path.
     pub model: Option<String>,
-    /// Gemini asks for the stream in the path; the others in the body.
+    /// Gemini and Bedrock ask for the stream in the path; the others in the body.
     pub delivery: Option<ReplyDelivery>,
 }
 
@@ -83,7 +108,18 @@ impl ModelRoute {
             "/v1/responses" | "/responses" => return plain(FakeDialect::OpenaiResponses),
             "/v1/messages" => return plain(FakeDialect::Anthropic),
             "/api/chat" => return plain(FakeDialect::Ollama),
+            "/v2/chat" => return plain(FakeDialect::Cohere),
             _ => {}
+        }
+        if let Some((model, method)) = path.strip_prefix("/model/").and_then(|rest| rest.split_once('/')) {
+            let (dialect, delivery) = match method {
+                "converse" => (FakeDialect::BedrockConverse, ReplyDelivery::Whole),
+                "converse-stream" => (FakeDialect::BedrockConverse, ReplyDelivery::Stream),
+                "invoke" => (FakeDialect::BedrockAnthropic, ReplyDelivery::Whole),
+                "invoke-with-response-stream" => (FakeDialect::BedrockAnthropic, ReplyDelivery::Stream),
+                _ => return None,
+            };
+            return Some(Self { dialect, model: Some(percent_decode(model)), delivery: Some(delivery) });
         }
         let rest = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"))?;
         let (model, method) = rest.split_once(':')?;
@@ -152,6 +188,9 @@ pub(crate) fn read(
         FakeDialect::Anthropic => anthropic::request::read(&body, blank),
         FakeDialect::Gemini => gemini::request::read(&body, blank),
         FakeDialect::Ollama => ollama::request::read(&body, blank),
+        FakeDialect::Cohere => cohere::request::read(&body, blank),
+        FakeDialect::BedrockConverse => bedrock::request::read(&body, blank),
+        FakeDialect::BedrockAnthropic => anthropic::request::read_invocation(&body, blank),
     }?;
     seen.body = body;
     Ok(seen)
@@ -163,6 +202,10 @@ pub(crate) trait ReplyEncoder {
     fn open(&mut self, out: &mut Vec<u8>);
     fn text(&mut self, piece: &str, out: &mut Vec<u8>);
     fn think(&mut self, piece: &str, out: &mut Vec<u8>);
+    /// Sound with its transcript; text where the dialect has no sound.
+    fn speak(&mut self, word: &SpokenWord<'_>, out: &mut Vec<u8>) {
+        self.text(word.text, out);
+    }
     /// A call of the reply's own number `ordinal`, from 0. Several may be open.
     fn call_open(&mut self, ordinal: usize, call: &CallMove, out: &mut Vec<u8>);
     fn call_arguments(&mut self, ordinal: usize, piece: &str, out: &mut Vec<u8>);
@@ -182,6 +225,9 @@ pub(crate) fn encoder(seen: &SeenRequest) -> Box<dyn ReplyEncoder> {
         FakeDialect::Anthropic => Box::new(anthropic::AnthropicReplyWriter::new(seen)),
         FakeDialect::Gemini => Box::new(gemini::GeminiReplyWriter::new(seen)),
         FakeDialect::Ollama => Box::new(ollama::OllamaReplyWriter::new(seen)),
+        FakeDialect::Cohere => Box::new(cohere::CohereReplyWriter::new(seen)),
+        FakeDialect::BedrockConverse => Box::new(bedrock::ConverseReplyWriter::new(seen)),
+        FakeDialect::BedrockAnthropic => Box::new(bedrock::InvokeReplyWriter::new(seen)),
     }
 }
 
@@ -190,17 +236,25 @@ pub(crate) fn encoder(seen: &SeenRequest) -> Box<dyn ReplyEncoder> {
 pub(crate) struct WholeReply {
     pub text: String,
     pub thinking: String,
+    /// Transcript of its sound.
+    pub spoken: String,
     pub calls: Vec<CallMove>,
     pub usage: TokenCounts,
 }
 
 pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
+    let has_sound = matches!(seen.dialect, FakeDialect::OpenaiChat | FakeDialect::Gemini);
+    let as_text = (!has_sound && !reply.spoken.is_empty())
+        .then(|| WholeReply { text: format!("{}{}", reply.text, reply.spoken), ..reply.clone() });
+    let reply = as_text.as_ref().unwrap_or(reply);
     match seen.dialect {
         FakeDialect::OpenaiChat => openai_chat::whole_reply(seen, reply, finish),
         FakeDialect::OpenaiResponses => openai_responses::whole_reply(seen, reply, finish),
-        FakeDialect::Anthropic => anthropic::whole_reply(seen, reply, finish),
+        FakeDialect::Anthropic | FakeDialect::BedrockAnthropic => anthropic::whole_reply(seen, reply, finish),
         FakeDialect::Gemini => gemini::whole_reply(seen, reply, finish),
         FakeDialect::Ollama => ollama::whole_reply(seen, reply, finish),
+        FakeDialect::Cohere => cohere::whole_reply(seen, reply, finish),
+        FakeDialect::BedrockConverse => bedrock::whole_reply(seen, reply, finish),
     }
 }
 
@@ -219,6 +273,8 @@ pub(crate) fn error_body(
         FakeDialect::Anthropic => anthropic::error_body(status, error),
         FakeDialect::Gemini => gemini::error_body(delivery, status, error),
         FakeDialect::Ollama => ollama::error_body(error),
+        FakeDialect::Cohere => cohere::error_body(status, error),
+        FakeDialect::BedrockConverse | FakeDialect::BedrockAnthropic => bedrock::error_body(status, error),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::fake_ids::letters;
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
 use crate::seen::SeenRequest;
 use crate::server::CallIdRule;
+use crate::voice::{SpokenWord, speak_whole};
 use serde_json::{Value, json};
 
 pub(crate) struct ChatReplyWriter {
@@ -74,6 +75,11 @@ impl ReplyEncoder for ChatReplyWriter {
 
     fn think(&mut self, piece: &str, out: &mut Vec<u8>) {
         self.delta(json!({"reasoning_content": piece}), out);
+    }
+
+    fn speak(&mut self, word: &SpokenWord<'_>, out: &mut Vec<u8>) {
+        let id = format!("audio_{}", letters(&self.id, 24));
+        self.delta(json!({"audio": {"id": id, "data": word.data, "transcript": word.text}}), out);
     }
 
     fn call_open(&mut self, ordinal: usize, call: &CallMove, out: &mut Vec<u8>) {
@@ -153,6 +159,10 @@ pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &Scrip
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
     if !reply.thinking.is_empty() {
         message["reasoning_content"] = reply.thinking.as_str().into();
+    }
+    if !reply.spoken.is_empty() {
+        message["audio"] = json!({"id": format!("audio_{}", letters(&response_id(seen), 24)),
+            "data": speak_whole(&reply.spoken), "transcript": reply.spoken, "expires_at": CREATED + 3_600});
     }
     if !reply.calls.is_empty() {
         let call = |(ordinal, call): (usize, &CallMove)| {

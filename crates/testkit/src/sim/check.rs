@@ -23,6 +23,8 @@ pub(super) struct InvariantChecker {
     step: u32,
     step_open: bool,
     committed: BTreeSet<u32>,
+    /// The step whose request was made again with its tool results cut, beyond the tries of its policy.
+    shortened_in: Option<u32>,
     stopped: bool,
     stopped_steps: BTreeSet<u32>,
     blocks: u32,
@@ -34,6 +36,8 @@ pub(super) struct InvariantChecker {
     pub(super) over: Option<TurnStatus>,
     /// When the user first pressed stop in this process.
     pub(super) cancelled_at: Option<UnixMillis>,
+    /// A denial has ended the turn: the model is not asked again, and the turn was cancelled.
+    stopped_by_denial: bool,
     pub(super) early_starts: u64,
     pub(super) asked_by_tools: u64,
 }
@@ -87,6 +91,18 @@ impl InvariantChecker {
         self.began_at.get_or_insert(event.timestamp);
         self.charged_to.get_or_insert(event.timestamp);
         match &event.kind {
+            EventKind::ApprovalResolved { stop: true, .. } => self.stopped_by_denial = true,
+            EventKind::StepStart { .. } | EventKind::ToolStart { .. } if self.stopped_by_denial => {
+                return Err(format!("{} after a denial that stopped the turn", event.kind.name()));
+            }
+            EventKind::StreamEnd { status, .. }
+                if *status != TurnStatus::Cancelled && self.stopped_by_denial =>
+            {
+                return Err(format!("a denial stopped the turn, and it ended as {status:?}"));
+            }
+            _ => {}
+        }
+        match &event.kind {
             EventKind::StepStart { attempt, .. } => {
                 self.step_start(event.step.unwrap_or(0), *attempt, plan)?
             }
@@ -116,7 +132,7 @@ impl InvariantChecker {
                 })?;
                 check_contiguous(&stats.segments, self.began_at.unwrap_or(0))?;
             }
-            EventKind::StreamEnd { status } => {
+            EventKind::StreamEnd { status, .. } => {
                 ensure(self.stats, || "no session_stats before the end".into())?;
                 ensure(!self.step_open && self.open_block.is_none(), || {
                     "the end inside a step or block".into()
@@ -127,7 +143,7 @@ impl InvariantChecker {
                 })?;
                 self.over = Some(*status);
             }
-            EventKind::UserMessage { id, input } => self.user_message(id.as_ref(), event.block, input)?,
+            EventKind::UserMessage { id, input, .. } => self.user_message(id.as_ref(), event.block, input)?,
             EventKind::TurnResumed { .. } => {
                 self.calls.values_mut().for_each(|call| call.may_start = true);
             }
@@ -137,7 +153,9 @@ impl InvariantChecker {
     }
 
     fn step_start(&mut self, step: u32, attempt: u32, plan: &SimPlan) -> Result<(), BrokenInvariant> {
-        let tries_max = plan.setup.retry.attempts_max * plan.setup.upstreams.len() as u32;
+        let shortened = self.shortened_in == Some(step);
+        let tries_max =
+            plan.setup.retry.attempts_max * plan.setup.upstreams.len() as u32 + u32::from(shortened);
         ensure(attempt <= tries_max, || format!("try {attempt} of a step, with {tries_max} allowed"))?;
         ensure(step == self.step + u32::from(!self.step_open), || {
             format!("step {step} after {}", self.step)
@@ -175,14 +193,23 @@ impl InvariantChecker {
         Ok(())
     }
 
+    // A new kind of block is named here by clippy: `non_exhaustive` takes that from the compiler.
+    #[deny(clippy::wildcard_enum_match_arm)]
     fn block_start(&mut self, block: Option<u32>, start: &BlockStart) -> Result<(), BrokenInvariant> {
         ensure(block == Some(self.blocks), || format!("block {block:?}, not {}", self.blocks))?;
         ensure(self.open_block.is_none(), || "a block inside another".into())?;
         self.blocks += 1;
         match start {
             BlockStart::Text { .. } | BlockStart::Thinking | BlockStart::Audio => self.open_block = block,
-            BlockStart::Notice { code, .. } => self.stopped |= code == "stopped",
+            BlockStart::Notice { code, .. } => {
+                self.stopped |= code == "stopped";
+                if code == "history_shortened" {
+                    let before = self.shortened_in.replace(self.step);
+                    ensure(before.is_none(), || "the history of a turn is shortened twice".into())?;
+                }
+            }
             BlockStart::Image(_) | BlockStart::Error(_) | BlockStart::Unrecognised => {}
+            _ => return Err("a block of a kind that is not checked yet".into()),
         }
         Ok(())
     }

@@ -96,6 +96,7 @@ struct GivenAnswer {
     hash: Option<String>,
     arguments: Option<Value>,
     remember: Option<RememberRequest>,
+    stop: bool,
 }
 
 struct SimTool {
@@ -209,7 +210,7 @@ impl ConsentChecker {
 
     /// A person speaks; whatever the machine makes of it.
     pub(super) fn record_input(&mut self, input: &TurnInput) {
-        let TurnInput::Approval { question, decision, arguments_hash, arguments, remember, .. } = input
+        let TurnInput::Approval { question, decision, arguments_hash, arguments, remember, stop, .. } = input
         else {
             return;
         };
@@ -223,6 +224,7 @@ impl ConsentChecker {
             hash: arguments_hash.clone(),
             arguments: arguments.clone(),
             remember: remember.clone(),
+            stop: *stop,
         }));
     }
 
@@ -253,7 +255,7 @@ impl ConsentChecker {
     // --- the log ---
 
     pub(super) fn event(&mut self, event: &Event) -> Result<(), BrokenInvariant> {
-        if let EventKind::ToolRedefined { tool_name, fingerprint, attempt } = &event.kind {
+        if let EventKind::ToolRedefined { tool_name, fingerprint, attempt, .. } = &event.kind {
             let tool = self.tools.iter_mut().find(|tool| tool.name == *tool_name);
             let tool = tool.ok_or_else(|| format!("{tool_name} is redefined and nobody offers it"))?;
             let was = tool.current.starts_with(fingerprint.as_str());
@@ -311,7 +313,7 @@ impl ConsentChecker {
 
     /// An answer in the log: somebody must have given it.
     fn check_resolution(&mut self, id: &CallId, kind: &EventKind) -> Result<(), BrokenInvariant> {
-        let EventKind::ApprovalResolved { approval_id, decision, by, arguments, remembered, .. } = kind
+        let EventKind::ApprovalResolved { approval_id, decision, by, arguments, remembered, stop, .. } = kind
         else {
             return Ok(());
         };
@@ -326,6 +328,7 @@ impl ConsentChecker {
                 let was_given = |given: &&GivenAnswer| {
                     given.question == *approval_id
                         && given.decision == *decision
+                        && given.stop == *stop
                         && given.hash.as_ref().is_none_or(|hash| *hash == asked.hash)
                         && match (decision, &given.arguments) {
                             (ApprovalDecision::Approve, Some(edited)) => *edited == with,

@@ -66,11 +66,13 @@ pub enum SimMutant {
     TimeRunsOn,
     /// Every answer of a client counts, not the first.
     LastAnswerWins,
+    /// A denial that was to stop the turn only denies.
+    StopForgotten,
 }
 
 impl SimMutant {
     /// All of them.
-    pub const ALL: [SimMutant; 15] = [
+    pub const ALL: [SimMutant; 16] = [
         SimMutant::NoCommitRule,
         SimMutant::OrphanCall,
         SimMutant::SecondCompletion,
@@ -86,6 +88,7 @@ impl SimMutant {
         SimMutant::AnswerTwice,
         SimMutant::TimeRunsOn,
         SimMutant::LastAnswerWins,
+        SimMutant::StopForgotten,
     ];
 }
 

@@ -32,8 +32,9 @@ fn careful_answer(
     arguments_hash: &str,
 ) -> Vec<(i64, TurnInput)> {
     let mut careful = input.clone();
-    let TurnInput::Approval { question, decision, arguments_hash: seen_hash, arguments, remember, .. } =
-        &mut careful
+    let TurnInput::Approval {
+        question, decision, arguments_hash: seen_hash, arguments, remember, stop, ..
+    } = &mut careful
     else {
         return vec![(after, input)];
     };
@@ -61,6 +62,11 @@ fn careful_answer(
         3 | 4 if *decision == ApprovalDecision::Approve => *arguments = Some(json!({"q": "changed"})),
         // No tool takes these.
         5 if *decision == ApprovalDecision::Approve => *arguments = Some(json!({"q": REFUSED_Q})),
+        // Enough: not this call, and nothing after it.
+        6 | 7 if *decision == ApprovalDecision::Deny => {
+            *stop = true;
+            return vec![(after, careful)];
+        }
         _ => return vec![(after, careful)],
     }
     // A refused answer is given again, plainly.
@@ -143,16 +149,19 @@ pub(super) fn on_elicitation(rng: &mut SimRng, question: &ApprovalId) -> Vec<(i6
         2 => vec![(after, reply_input(ToolAnswer::Decline))],
         // Two people, two minds.
         3 | 4 => vec![(after, accept()), (after + rng.wait(200), reply_input(ToolAnswer::Decline))],
-        // Somebody who knows approvals only.
-        5 => vec![(
-            after,
-            TurnInput::plain_approval(
+        // Somebody who knows approvals only; some have had enough of the whole turn.
+        5 => {
+            let mut denial = TurnInput::plain_approval(
                 ApprovalTarget::One(question.clone()),
                 ApprovalDecision::Deny,
                 "person",
                 None,
-            ),
-        )],
+            );
+            if let TurnInput::Approval { stop, .. } = &mut denial {
+                *stop = after % 3 == 0;
+            }
+            vec![(after, denial)]
+        }
         6 => vec![
             (
                 after,

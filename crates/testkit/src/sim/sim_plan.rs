@@ -87,6 +87,7 @@ pub(super) fn draw(rng: &mut SimRng, options: &SimOptions) -> SimPlan {
             6..9 => ApprovalRule::ApproveAll,
             _ => ApprovalRule::DenyAll { reason: "nobody is there".into() },
         },
+        text_rules: Vec::new(),
         guard: match extra_rng.below(10) {
             0 => LoopGuard::off(),
             1 => LoopGuard { note_after: 2, ask_after: 0, stop_after: 3, period_max: 2 },
@@ -134,6 +135,7 @@ pub(super) fn draw(rng: &mut SimRng, options: &SimOptions) -> SimPlan {
     }
     let (rules, past_decisions) = (draw_rules(&mut rule_rng), draw_past_decisions(&mut rule_rng));
     setup.policy = Policy {
+        permissions: None,
         rules: rules.iter().map(SimRule::to_rule).collect(),
         confirm: match rule_rng.below(20) {
             0 => ConfirmMode::Everything,

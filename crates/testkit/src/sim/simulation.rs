@@ -240,6 +240,10 @@ impl Simulation<'_> {
 
     /// A mutant receives something else than a person answered.
     fn mutate_input(&mut self, input: &mut TurnInput) -> Result<(), BrokenInvariant> {
+        if let (Some(SimMutant::StopForgotten), TurnInput::Approval { stop, .. }) = (self.mutant, &mut *input)
+        {
+            *stop = false;
+        }
         let TurnInput::Approval { question, decision: ApprovalDecision::Approve, arguments_hash, .. } = input
         else {
             return Ok(());
@@ -267,7 +271,7 @@ impl Simulation<'_> {
     /// A mutant: a message of the user becomes an event wherever the turn is.
     fn deliver_at_once(&mut self, message: QueuedMessage) -> Result<(), BrokenInvariant> {
         let block = Some(self.message.blocks.len() as u32);
-        let kind = EventKind::UserMessage { id: Some(message.id), input: message.input };
+        let kind = EventKind::user_message(Some(message.id), message.input);
         self.inject(None, block, None, kind)
     }
 

@@ -79,8 +79,14 @@ fn call(rng: &mut SimRng, slot: CallSlot, request: &ModelRequest) -> Vec<StepEve
     };
     let upstream_id = rng.chance(80).then(|| UpstreamCallId::new(format!("call_{}", rng.below(3))));
     let position = if rng.chance(90) { slot.0 } else { rng.below(4) as u32 };
-    let mut events =
-        vec![StepEvent::CallOpened { slot, position, upstream_id, name, kind: CallKind::Function }];
+    let mut events = vec![StepEvent::CallOpened {
+        slot,
+        position,
+        upstream_id,
+        name,
+        kind: CallKind::Function,
+        arguments: None,
+    }];
     let arguments = arguments(rng);
     for piece in pieces(&arguments.text, rng) {
         events.push(StepEvent::CallArguments { slot, delta: piece.into() });

@@ -8,7 +8,7 @@ use throughline_testkit::{FakeDialect, FakeUpstreamHandle};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How the connection looked when the reply was over.
+/// State of the connection when the reply was over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The body came to its announced end.
@@ -54,6 +54,9 @@ pub fn path(dialect: FakeDialect, model: &str) -> String {
         FakeDialect::Anthropic => "/v1/messages".into(),
         FakeDialect::Gemini => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
         FakeDialect::Ollama => "/api/chat".into(),
+        FakeDialect::Cohere => "/v2/chat".into(),
+        FakeDialect::BedrockConverse => format!("/model/{model}/converse-stream"),
+        FakeDialect::BedrockAnthropic => format!("/model/{model}/invoke-with-response-stream"),
     }
 }
 
@@ -74,6 +77,11 @@ pub fn asking(dialect: FakeDialect, text: &str) -> Value {
         }
         FakeDialect::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": text}]}]}),
         FakeDialect::Ollama => json!({"model": "mock", "messages": user}),
+        FakeDialect::Cohere => json!({"model": "mock", "messages": user, "stream": true}),
+        FakeDialect::BedrockConverse => json!({"messages": [{"role": "user", "content": [{"text": text}]}]}),
+        FakeDialect::BedrockAnthropic => {
+            json!({"anthropic_version": "bedrock-2023-05-31", "max_tokens": 64, "messages": user})
+        }
     }
 }
 

@@ -6,6 +6,15 @@ use super::{Reply, path, post};
 use serde_json::{Value, json};
 use throughline_testkit::{FakeDialect, FakeUpstreamHandle};
 
+/// The dialects that this client speaks. The others of [`FakeDialect::ALL`] meet `throughline-wire` in `against_wire.rs`.
+pub const SPOKEN: [FakeDialect; 5] = [
+    FakeDialect::OpenaiChat,
+    FakeDialect::OpenaiResponses,
+    FakeDialect::Anthropic,
+    FakeDialect::Gemini,
+    FakeDialect::Ollama,
+];
+
 /// A tool offered to the model.
 #[derive(Clone)]
 pub struct Offer {
@@ -31,9 +40,9 @@ pub struct Step {
     pub thinking: String,
     pub calls: Vec<Call>,
     pub finish: String,
-    /// Whether text came after the first call.
+    /// True if text came after the first call.
     pub text_after_call: bool,
-    /// What has to be sent back.
+    /// The state that has to be sent back.
     raw: Vec<Value>,
 }
 
@@ -92,6 +101,7 @@ impl<'a> Talk<'a> {
             }
             FakeDialect::Gemini => json!({"contents": history}),
             FakeDialect::Ollama => json!({"model": "demo", "messages": history}),
+            other => panic!("{other} is read by wire only"),
         };
         if self.offers.is_empty() || (!may_call && self.dialect == FakeDialect::Ollama) {
             return body;
@@ -106,6 +116,7 @@ impl<'a> Talk<'a> {
             }
             FakeDialect::Anthropic => json!({"name": offer.name, "input_schema": offer.parameters}),
             FakeDialect::Gemini => json!({"name": offer.name, "parametersJsonSchema": offer.parameters}),
+            other => panic!("{other} is read by wire only"),
         };
         let tools: Vec<Value> = self.offers.iter().map(tool).collect();
         match self.dialect {
@@ -171,6 +182,7 @@ impl<'a> Talk<'a> {
                     |(call, output)| json!({"role": "tool", "tool_name": call.name, "content": output}),
                 ));
             }
+            other => panic!("{other} is read by wire only"),
         }
     }
 }
@@ -195,6 +207,7 @@ pub fn read(dialect: FakeDialect, reply: &Reply) -> Step {
             FakeDialect::Anthropic => anthropic(&mut step, &event),
             FakeDialect::Gemini => gemini(&mut step, &event),
             FakeDialect::Ollama => ollama(&mut step, &event),
+            other => panic!("{other} is read by wire only"),
         }
     }
     step

@@ -1,5 +1,5 @@
-//! What starting tools early is worth: whole turns through the library, against a paced model over real HTTP, with the
-//! barrier and without. `cargo xtask bench eager` builds, runs and judges it.
+//! The worth of starting tools early: whole turns through the library, against a paced model over real HTTP, with the
+//! barrier and without, and for comparison with replies that are not streamed at all. `cargo xtask bench eager` builds, runs and judges it.
 //!
 //! ```text
 //! cargo bench -p throughline --bench eager -- measure [ROUNDS]     one JSON line a scenario and execution
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use throughline::tools::{Effect, FunctionTool, tool};
 use throughline::wire::Dialect;
-use throughline::{ApprovalMode, EventKind, Throughline, Upstream, UpstreamProxy};
+use throughline::{ApprovalMode, EventKind, StreamingSetting, Throughline, Upstream, UpstreamProxy};
 use throughline_engine::{Event, StartRule};
 use throughline_testkit::{self as testkit, ModelScript, ReplyPace, ScriptQueue};
 
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// How many tools run at once.
+/// Number of tools that run at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Running {
     Serial,
@@ -65,12 +65,12 @@ struct Times {
 }
 
 async fn measure(rounds: usize) -> Result<(), String> {
-    let mut seen: Vec<[Vec<Times>; 4]> = SCENARIOS.iter().map(|_| Default::default()).collect();
+    let mut seen: Vec<[Vec<Times>; WAYS.len()]> = SCENARIOS.iter().map(|_| Default::default()).collect();
     for _ in 0..rounds {
         let mut turns = tokio::task::JoinSet::new();
         for (at, scenario) in SCENARIOS.iter().enumerate() {
-            for (way, (running, start)) in WAYS.into_iter().enumerate() {
-                turns.spawn(async move { (at, way, turn(scenario, running, start).await) });
+            for (way, of) in WAYS.into_iter().enumerate() {
+                turns.spawn(async move { (at, way, turn(scenario, of).await) });
             }
         }
         while let Some(ended) = turns.join_next().await {
@@ -87,18 +87,23 @@ async fn measure(rounds: usize) -> Result<(), String> {
                 "serial": [of(0, |t| t.tools_done), of(1, |t| t.tools_done)],
                 "parallel": [of(2, |t| t.tools_done), of(3, |t| t.tools_done)],
                 "first_start": [of(0, |t| t.first_start), of(1, |t| t.first_start)],
+                "whole": [of(4, |t| t.tools_done), of(4, |t| t.first_start)],
             })
         );
     }
     Ok(())
 }
 
-/// Barrier and eager, serial and parallel.
-const WAYS: [(Running, StartRule); 4] = [
-    (Running::Serial, StartRule::AfterStream),
-    (Running::Serial, StartRule::Eager),
-    (Running::Parallel, StartRule::AfterStream),
-    (Running::Parallel, StartRule::Eager),
+type Way = (Running, StartRule, StreamingSetting);
+
+/// Barrier and eager, serial and parallel; at last without streaming, where no tool can be early.
+// R: T6
+const WAYS: [Way; 5] = [
+    (Running::Serial, StartRule::AfterStream, StreamingSetting::On),
+    (Running::Serial, StartRule::Eager, StreamingSetting::On),
+    (Running::Parallel, StartRule::AfterStream, StreamingSetting::On),
+    (Running::Parallel, StartRule::Eager, StreamingSetting::On),
+    (Running::Parallel, StartRule::Eager, StreamingSetting::Off),
 ];
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -107,7 +112,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// One turn: the step of the scenario, and a last one that says that it is done.
-async fn turn(scenario: &Scenario, running: Running, start: StartRule) -> Result<Times, String> {
+async fn turn(scenario: &Scenario, (running, start, streaming): Way) -> Result<Times, String> {
     let upstream =
         testkit::FakeUpstream::start(ScriptQueue::new([script(scenario), ModelScript::new().say("Done.")]))
             .await
@@ -115,7 +120,7 @@ async fn turn(scenario: &Scenario, running: Running, start: StartRule) -> Result
     let base_url = upstream.base_url(testkit::FakeDialect::OpenaiChat);
     let model = Upstream::new("fake", Dialect::OpenaiChat, &base_url).map_err(|error| error.to_string())?;
     let mut builder = Throughline::builder()
-        .upstream(model.proxy(UpstreamProxy::Off))
+        .upstream(model.proxy(UpstreamProxy::Off).streaming(streaming))
         .model("fake")
         .approval(ApprovalMode::AllowAll)
         .start_rule(start)

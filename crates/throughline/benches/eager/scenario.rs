@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What a model does in one step.
+/// Behaviour of a model in one step.
 pub struct Scenario {
     /// As the table says it.
     pub name: &'static str,
@@ -25,7 +25,7 @@ pub enum Beat {
 /// Arguments of the tools.
 #[derive(Deserialize, JsonSchema)]
 pub struct Arguments {
-    /// How long the tool takes.
+    /// Duration of the tool.
     pub ms: u64,
     /// No two calls are equal: the loop guard is not what is measured.
     #[serde(rename = "number")]

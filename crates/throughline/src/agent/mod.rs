@@ -10,7 +10,8 @@ pub use tool_selection::{SourceTokens, ToolSelection};
 
 use prompt::PromptTemplate;
 use throughline_engine::{
-    ConfirmMode, ExecutionMode, LoopGuard, OnInterrupted, Policy, PolicyRule, StartRule, UpstreamChoice,
+    ConfirmMode, ExecutionMode, LoopGuard, OnInterrupted, PermissionPreset, Policy, PolicyRule, StartRule,
+    TextRule, UpstreamChoice,
 };
 use throughline_tools::{ToolToggle, ToolToggles};
 
@@ -34,6 +35,11 @@ pub struct Agent {
     /// Rules for what may run without approval and what may not run at all; the first rule that matches decides.
     // R: A1
     pub policy: Vec<PolicyRule>,
+    /// Permissions in one word: rules after those.
+    // R: A1
+    pub permissions: Option<PermissionPreset>,
+    /// Rules about what people are shown and what the model is told, in their order.
+    pub text_rules: Vec<TextRule>,
     /// Limits on a model that repeats itself without progress.
     // R: T10
     pub guard: LoopGuard,
@@ -58,6 +64,8 @@ impl Agent {
             settings: throughline_wire::ModelSettings::default(),
             tool_call: AgentTools::default(),
             policy: Vec::new(),
+            permissions: None,
+            text_rules: Vec::new(),
             guard: LoopGuard::default(),
             steering: SteeringMode::default(),
             on_interrupted: OnInterrupted::Continue,
@@ -68,7 +76,11 @@ impl Agent {
     /// The rules and the confirmation mode, as the turn machine takes them.
     // R: A1
     pub fn policy(&self) -> Policy {
-        Policy { rules: self.policy.clone(), confirm: self.tool_call.confirm() }
+        Policy {
+            rules: self.policy.clone(),
+            permissions: self.permissions,
+            confirm: self.tool_call.confirm(),
+        }
     }
 }
 

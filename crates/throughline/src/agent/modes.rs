@@ -6,6 +6,7 @@ use throughline_engine::TurnLimits;
 /// Transport of tool calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ToolMode {
     /// Native; if the upstream refuses tools, the message says so and how to switch.
     #[default]
@@ -38,6 +39,7 @@ impl ToolMode {
 /// Text protocols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum TextProtocolKind {
     /// Blocks between `<<<[TOOL_REQUEST]>>>` and `<<<[END_TOOL_REQUEST]>>>`.
     #[default]

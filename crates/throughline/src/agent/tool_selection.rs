@@ -33,14 +33,15 @@ pub struct ToolSelection {
     tools_text: Arc<ToolsText>,
 }
 
-/// Token cost of one source's tools.
+/// Cost in tokens of one source's tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SourceTokensInfo))]
 pub struct SourceTokens {
-    /// The source: `mcp:files`.
+    /// The source.
     pub source: String,
     /// Number of its tools that are offered.
     pub tools: usize,
-    /// Tokens of their definitions, see [`prompt::counting`].
+    /// Tokens of their definitions.
     pub tokens: usize,
 }
 

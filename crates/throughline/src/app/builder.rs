@@ -13,10 +13,11 @@ use crate::error::Error;
 use crate::media::MediaStore;
 use crate::observe::{KeepRaw, TurnObserver};
 use crate::upstream::Upstream;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
-use throughline_engine::{ExecutionMode, RetryPolicy, StartRule, TurnLimits};
+use throughline_engine::{ExecutionMode, PolicyRule, RetryPolicy, RuleAction, StartRule, TurnLimits};
 use throughline_store::{Log, MemoryLog};
 use throughline_tools::mcp::PinStore;
 use throughline_tools::process::SpawnContext;
@@ -198,6 +199,53 @@ impl ThroughlineBuilder {
         self
     }
 
+    /// Lets calls of these tools run unasked: a name, a group (`notes`) or a glob (`notes.*`).
+    ///
+    /// Rules are looked at in the order in which they are given here, then those of the configuration; the first that
+    /// fits decides. Without one the effect of the tool does.
+    ///
+    /// ```
+    /// use throughline::Throughline;
+    /// let builder = Throughline::builder().deny("notes.delete", "nothing is deleted here").allow("notes.*");
+    /// ```
+    pub fn allow(self, tools: impl Into<String>) -> Self {
+        self.policy([PolicyRule::new(RuleAction::Allow).tool(tools)])
+    }
+
+    /// Asks for approval of each call of these tools, whatever their effect.
+    pub fn require_approval(self, tools: impl Into<String>) -> Self {
+        self.policy([PolicyRule::new(RuleAction::Ask).tool(tools)])
+    }
+
+    /// Refuses calls of these tools; the model is given the reason.
+    pub fn deny(self, tools: impl Into<String>, reason: impl Into<String>) -> Self {
+        self.policy([PolicyRule::new(RuleAction::Deny).tool(tools).reason(reason)])
+    }
+
+    /// Further rules about calls: by source, effect or argument.
+    pub fn policy(mut self, rules: impl IntoIterator<Item = PolicyRule>) -> Self {
+        self.overrides.policy.extend(rules);
+        self
+    }
+
+    /// Randomness of the model, from 0 to 2.
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.overrides.sampling.temperature = Some(temperature);
+        self
+    }
+
+    /// Most tokens of one reply.
+    pub fn max_output_tokens(mut self, tokens: u32) -> Self {
+        self.overrides.sampling.max_output_tokens = Some(tokens);
+        self
+    }
+
+    /// A further field of the request's body, in the upstream's own words: `("top_p", 0.9)`.
+    pub fn body_field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.overrides.sampling.extra.insert(name.into(), value.into());
+        self
+    }
+
     /// The log of turns. Default: in memory.
     pub fn log(mut self, log: Arc<dyn Log>) -> Self {
         self.log = Some(log);
@@ -274,7 +322,7 @@ impl ThroughlineBuilder {
         let pins = self.pins.unwrap_or_else(PinStore::in_memory);
         let configured = settings.sources.sources(&spawn_context, &pins);
         let section = settings.tools.clone();
-        let plan = AppPlan::new(settings, &self.overrides)?;
+        let plan = AppPlan::new(settings, &self.overrides, &spawn_context)?;
         let toolbox = Toolbox::new(self.tools)?;
         let executor = ToolExecutor::new(self.executor_limits);
         let executor = match self.spool {

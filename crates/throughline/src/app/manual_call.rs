@@ -6,8 +6,8 @@ use super::Throughline;
 use crate::clock::TurnClock;
 use crate::error::Error;
 use serde_json::Value;
-use throughline_engine::{Effect, OfferedTool, PolicyDecision, RememberedDecision, explain, suggest_names};
-use throughline_tools::{AgentCallable, QuestionHandler, RunsOn, ToolInvocation, ToolToggle, ToolToggles};
+use throughline_engine::{Effect, PolicyDecision, RememberedDecision, explain, suggest_names};
+use throughline_tools::{AgentCallable, QuestionHandler, RunsOn, ToolInvocation};
 use throughline_wire::{CallArguments, CallOutcome, ToolName};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -87,11 +87,21 @@ pub enum ManualCallError {
         /// Its reason.
         reason: String,
     },
-    /// It has side effects or a rule asks for approval, and consent was not given.
-    #[error("it may change something, and nobody has agreed to that")]
+    /// A rule asks for approval, and consent was not given.
+    #[error("`{rule}` asks before it runs, and consent was not given")]
     NeedsConsent {
         /// The rule that asks.
         rule: String,
+        /// Its effect.
+        effect: Effect,
+    },
+    /// No rule asks, but it has side effects, and consent was not given: rules allow calls to models.
+    #[error(
+        "`{allowed_by}` allows it to models, but it may change something: a call by hand needs consent of its own"
+    )]
+    EffectNeedsConsent {
+        /// The rule that allows it.
+        allowed_by: String,
         /// Its effect.
         effect: Effect,
     },
@@ -123,27 +133,26 @@ impl Throughline {
         entry
             .validate(&arguments)
             .map_err(|error| ManualCallError::InvalidArguments { message: error.to_string() })?;
-        // Rules are about tools, whoever calls them; switches are about what a model is offered.
-        let offered = registry.offered(&ToolToggles::new(ToolToggle::On));
-        let offered =
-            offered.into_iter().find(|tool| tool.name == spec.name).unwrap_or_else(|| OfferedTool {
-                source: spec.source.clone(),
-                permission: spec.permission,
-                fingerprint: entry.fingerprint().to_string(),
-                ..OfferedTool::new(spec.name.as_str(), spec.effect)
-            });
         let mut remembered = self.permanent_approvals(call.user.as_deref()).await?;
         remembered.extend(call.remembered);
-        let (rule, asks) = match explain(&offered, &arguments, &agent.policy(), &remembered) {
+        // Rules are about tools, whoever calls them; switches are about what a model is offered.
+        let (rule, asks) = match explain(&entry.to_offered(None), &arguments, &agent.policy(), &remembered) {
             PolicyDecision::Deny { rule, reason } => return Err(ManualCallError::Denied { rule, reason }),
             PolicyDecision::Allow { rule } => (rule, false),
             PolicyDecision::Ask { rule } => (rule, true),
         };
         let has_effect = !matches!(spec.effect, Effect::Pure | Effect::Read | Effect::Cosmetic);
-        if (asks || has_effect) && call.consent == ManualConsent::NotGiven {
-            return Err(ManualCallError::NeedsConsent { rule, effect: spec.effect });
+        if call.consent == ManualConsent::NotGiven {
+            let effect = spec.effect;
+            if asks {
+                return Err(ManualCallError::NeedsConsent { rule, effect });
+            }
+            if has_effect {
+                return Err(ManualCallError::EffectNeedsConsent { allowed_by: rule, effect });
+            }
         }
         let mut run = ToolInvocation::new(format!("hand_{}", Uuid::now_v7().simple()), call.tool, arguments);
+        run.output_bytes_max = Some(agent.limits.over(self.plan().limits).output_bytes_max);
         run.cancel = call.cancel;
         run.question_handler = QuestionHandler::decline_all();
         let clock = TurnClock::start();

@@ -22,6 +22,7 @@ use crate::observe::{KeepRaw, TurnObserver};
 use crate::turn::{ClientAnswerResult, Conversation, TurnHandle, TurnRequest, UserInput};
 use crate::upstream::models::{self, ModelFacts};
 use crate::upstream::{self, PassthroughResponse, Upstream};
+use crate::voice::{self, AudioSourceInfo, Ears, Voice, VoiceError};
 use plan::{AppPlan, BuilderOverrides};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -71,7 +72,7 @@ pub const SOURCES_WAIT_MAX: Duration = Duration::from_secs(10);
 /// let app = Throughline::builder().upstream(upstream).model("gpt-5-mini").tool(weather).build()?;
 /// let mut turn = app.ask("What's the weather in Paris?").await?;
 /// while let Some(event) = turn.next().await {
-///     if let EventKind::ContentDelta { text } = &event.kind { print!("{text}") }
+///     if let EventKind::ContentDelta { text, .. } = &event.kind { print!("{text}") }
 /// }
 /// let message = turn.finish().await;
 /// # assert_eq!(message.text(), "Let me look. \n\nSunny in Paris.");
@@ -135,7 +136,7 @@ impl Throughline {
     /// # Errors
     /// Only what keeps a turn from starting; everything later is reported by its events.
     pub async fn ask(&self, input: impl Into<UserInput>) -> Result<TurnHandle, Error> {
-        self.start_turn(TurnRequest { input: input.into(), ..TurnRequest::default() }).await
+        self.start_turn(TurnRequest::new(input)).await
     }
 
     /// A conversation with the application's default agent: each turn sees the ones before it.
@@ -197,6 +198,35 @@ impl Throughline {
                 Err(upstream::unsendable(why))
             }
         }
+    }
+
+    /// The voice of this name; without one, the only one or the one called `default`.
+    ///
+    /// # Errors
+    /// There is no such voice.
+    // R: V1
+    pub fn voice(&self, name: Option<&str>) -> Result<Arc<dyn Voice>, VoiceError> {
+        let voice: Arc<dyn Voice> = voice::pick(&self.plan().audio.voices, name, "voice")?;
+        Ok(voice)
+    }
+
+    /// The ears of this name; without one, the only ones or those called `default`.
+    ///
+    /// # Errors
+    /// There are no such ears.
+    pub fn ears(&self, name: Option<&str>) -> Result<Arc<dyn Ears>, VoiceError> {
+        let ears: Arc<dyn Ears> = voice::pick(&self.plan().audio.ears, name, "ears")?;
+        Ok(ears)
+    }
+
+    /// The configured voices, by name.
+    pub fn voices(&self) -> Vec<AudioSourceInfo> {
+        voice::infos(&self.plan().audio.voices)
+    }
+
+    /// The configured ears, by name.
+    pub fn all_ears(&self) -> Vec<AudioSourceInfo> {
+        voice::infos(&self.plan().audio.ears)
     }
 
     /// The tools available now: the program's own, and those that sources have reported.
@@ -299,7 +329,8 @@ impl Throughline {
         let mut configured = inner.configured_sources.lock().await;
         let sources = settings.sources.sources(&inner.spawn_context, &inner.pins);
         let section = settings.tools.clone();
-        let plan = AppPlan::new(settings, &inner.overrides)?;
+        let mut plan = AppPlan::new(settings, &inner.overrides, &inner.spawn_context)?;
+        plan.audio.share_limits(&self.plan().audio);
         *inner.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         self.start_sources();
         let (sources_before, section_before) = &*configured;

@@ -6,10 +6,12 @@ use crate::config::AppSettings;
 use crate::error::Error;
 use crate::upstream::models::ModelFacts;
 use crate::upstream::{Upstream, UpstreamClient};
+use crate::voice::AudioSources;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use throughline_engine::{ExecutionMode, RetryPolicy, StartRule, TurnLimits, UpstreamChoice};
-use throughline_wire::DecodeLimits;
+use throughline_engine::{ExecutionMode, PolicyRule, RetryPolicy, StartRule, TurnLimits, UpstreamChoice};
+use throughline_tools::process::SpawnContext;
+use throughline_wire::{DecodeLimits, ModelSettings};
 
 /// All of it. A turn keeps the plan that it began with; loading a configuration again makes a new one.
 #[derive(Clone)]
@@ -23,6 +25,7 @@ pub(crate) struct AppPlan {
     pub(crate) limits: TurnLimits,
     pub(crate) retry: RetryPolicy,
     pub(crate) user: PromptUser,
+    pub(crate) audio: AudioSources,
     decode_limits: DecodeLimits,
 }
 
@@ -41,10 +44,17 @@ pub(crate) struct BuilderOverrides {
     pub(crate) limits: Option<TurnLimits>,
     pub(crate) decode_limits: Option<DecodeLimits>,
     pub(crate) retry: Option<RetryPolicy>,
+    /// In front of the agent's own rules.
+    pub(crate) policy: Vec<PolicyRule>,
+    pub(crate) sampling: ModelSettings,
 }
 
 impl AppPlan {
-    pub(crate) fn new(settings: AppSettings, overrides: &BuilderOverrides) -> Result<Self, Error> {
+    pub(crate) fn new(
+        settings: AppSettings,
+        overrides: &BuilderOverrides,
+        surroundings: &SpawnContext,
+    ) -> Result<Self, Error> {
         let AppSettings {
             upstreams: mut upstream_settings,
             models,
@@ -52,6 +62,9 @@ impl AppPlan {
             agent,
             limits: section,
             user,
+            sources,
+            voices,
+            ears,
             ..
         } = settings;
         let decode_limits = overrides.decode_limits.unwrap_or(section.decode);
@@ -85,6 +98,9 @@ impl AppPlan {
         default_agent.mode = overrides.mode.unwrap_or(default_agent.mode);
         default_agent.tool_call.protocol = overrides.protocol.unwrap_or(default_agent.tool_call.protocol);
         default_agent.tool_call.results = overrides.results.unwrap_or(default_agent.tool_call.results);
+        let rules = std::mem::take(&mut default_agent.policy);
+        default_agent.policy = overrides.policy.iter().cloned().chain(rules).collect();
+        default_agent.settings = overrides.sampling.clone().with_defaults(&default_agent.settings);
         if let Some(first) = default_agent.models.first() {
             let client = upstreams.get(&first.name).ok_or_else(|| Error::NoUpstream {
                 model: first.model.clone(),
@@ -95,6 +111,7 @@ impl AppPlan {
                 return Err(Error::MissingKey { upstream, variable });
             }
         }
+        let audio = AudioSources::new(voices, ears, surroundings, sources.run_as.as_deref())?;
         Ok(Self {
             upstreams,
             agents,
@@ -103,6 +120,7 @@ impl AppPlan {
             limits: overrides.limits.unwrap_or(section.turn),
             retry: overrides.retry.unwrap_or(section.retry),
             user,
+            audio,
             decode_limits,
         })
     }

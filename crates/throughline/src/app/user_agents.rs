@@ -64,6 +64,12 @@ impl Throughline {
         }
     }
 
+    /// Forgets the agents and permanent approvals of a user whose data was deleted.
+    pub fn forget_user(&self, user: &str) {
+        self.inner.user_agents.write().remove(&Some(user.to_owned()));
+        self.invalidate_permanent_approvals(Some(user));
+    }
+
     /// Replaces all agents of a user with those of a store.
     pub fn set_agents(&self, user: Option<String>, agents: Vec<Agent>) {
         let agents = agents.into_iter().map(|agent| (agent.name.clone(), Arc::new(agent))).collect();

@@ -94,6 +94,9 @@ pub struct ApprovalResponse {
     /// Hash of the arguments that were looked at; if they are others by now, the answer is refused with a `problem` of
     /// code `stale_answer`.
     pub arguments_hash: Option<String>,
+    /// With a denial: the turn stops as well. Its other calls are cancelled, the model is not asked again, and the turn
+    /// ends as `cancelled`. Without a denial it means nothing.
+    pub stop: bool,
 }
 
 impl ApprovalResponse {
@@ -109,7 +112,13 @@ impl ApprovalResponse {
 
     /// A decision and nothing else.
     pub fn from_decision(decision: ApprovalDecision, reason: Option<String>) -> Self {
-        Self { decision, reason, arguments: None, remember: None, arguments_hash: None }
+        Self { decision, reason, arguments: None, remember: None, arguments_hash: None, stop: false }
+    }
+
+    /// Do not run it, and stop the turn. The model receives the reason, if there is one, in the next turn.
+    // R: A2, T8
+    pub fn deny_and_stop(reason: Option<String>) -> Self {
+        Self { stop: true, ..Self::from_decision(ApprovalDecision::Deny, reason) }
     }
 
     /// With other arguments than the model's.
@@ -133,6 +142,11 @@ impl ApprovalResponse {
         self
     }
 
+    /// True for a denial that stops the turn.
+    pub(crate) fn stops_turn(&self) -> bool {
+        self.stop && self.decision == ApprovalDecision::Deny
+    }
+
     /// The same to a question that a running tool asks: what is filled in comes as arguments.
     pub(crate) fn into_tool_answer(self) -> ToolAnswer {
         match self.decision {
@@ -142,7 +156,7 @@ impl ApprovalResponse {
     }
 
     pub(crate) fn into_input(self, question: ApprovalTarget, by: &str) -> TurnInput {
-        let Self { decision, reason, arguments, remember, arguments_hash } = self;
+        let Self { decision, reason, arguments, remember, arguments_hash, stop } = self;
         TurnInput::Approval {
             question,
             decision,
@@ -151,6 +165,7 @@ impl ApprovalResponse {
             arguments_hash,
             arguments,
             remember,
+            stop,
         }
     }
 }

@@ -42,7 +42,7 @@ impl ApprovalOutcome {
             (Some(_), None) => true,
             (None, given) => given.as_ref().is_none_or(serde_json::Value::is_null),
         };
-        let same_decision = answer.decision == resolution.decision;
+        let same_decision = answer.decision == resolution.decision && answer.stops_turn() == resolution.stop;
         if same_decision && (answer.decision == ApprovalDecision::Deny || same_content) {
             Self::AlreadyResolved
         } else {

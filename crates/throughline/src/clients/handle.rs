@@ -49,6 +49,7 @@ pub struct ClientHandle {
 /// An event for a client.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ClientEvent {
     /// It is asked to run a call. After a lost connection or a restart it may be asked once more: by `call` and `attempt` it
     /// knows whether it has run it.

@@ -220,7 +220,7 @@ impl SettingsToml {
             path = join_path(&path, missing);
         }
         let help = match path.as_str() {
-            "model" if error.help.is_none() => {
+            "model" if error.help.is_none() || error.message.starts_with("missing field") => {
                 let names: Vec<String> = upstreams.keys().map(|name| format!("`{name}`")).collect();
                 Some(format!("`upstream/model`; the upstreams here are {}", names.join(", ")))
             }
@@ -269,6 +269,7 @@ impl Agent {
             "prompt": self.prompt.as_ref().map(PromptTemplate::source),
             "temperature": self.settings.temperature,
             "max_output_tokens": self.settings.max_output_tokens,
+            "hosted": self.settings.hosted,
             "extra": self.settings.extra,
             "tool_call": {
                 "enabled": tools.tools == ToolToggle::On,
@@ -287,6 +288,8 @@ impl Agent {
                 "results": tools.results,
             },
             "policy": self.policy,
+            "permissions": self.permissions,
+            "text_rules": self.text_rules,
             "guard": self.guard,
             "steering": self.steering,
             "on_interrupted": self.on_interrupted,
@@ -379,6 +382,15 @@ mod tests {
             "perhaps",
         );
         check(with("policy", json!([{"tool": "x"}])), "policy[0].decide", "missing field");
+        let good = json!({"pattern": "x", "replace": "y", "in": "shown"});
+        let text_rules = |wrong: Value| with("text_rules", json!([good.clone(), wrong]));
+        let open = json!({"pattern": "(x", "replace": "y", "in": "shown"});
+        check(text_rules(open), "text_rules[1]", "unclosed group");
+        check(
+            text_rules(json!({"pattern": "x", "replace": "y", "in": "sight"})),
+            "text_rules[1].in",
+            "sight",
+        );
         check(with("limits", json!({"approval_ms_max": u64::MAX})), "limits.approval_ms_max", "too large");
         check(with("extra", json!({"a": {"b": null}})), "extra.a.b", "null means nothing here");
         check(with("fallback", json!([null])), "fallback[0]", "null means nothing here");

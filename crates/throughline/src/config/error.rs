@@ -1,5 +1,6 @@
 //! Configuration errors and their exact locations.
 
+use super::hints::with_hint;
 use crate::suggest::suggest;
 use std::fmt;
 use std::ops::Range;
@@ -157,13 +158,31 @@ impl ConfigError {
     pub(crate) fn from_toml(file: &str, source: &str, error: &toml::de::Error) -> Self {
         let span = error.span().unwrap_or(0..0);
         let message = error.message();
-        let Some((what, expected)) = message.split_once(", expected ") else {
-            return Self::in_file(file, source, span, message);
+        let plain = || Self::in_file(file, source, span.clone(), message);
+        let error = match message.split_once(", expected ") {
+            Some((what, expected)) if what.starts_with("unknown ") => match backquoted(what).next() {
+                Some(wrong) => {
+                    Self::in_file(file, source, span.clone(), what).valid_names(wrong, backquoted(expected))
+                }
+                None => plain(),
+            },
+            _ => plain(),
         };
-        let (Some(wrong), true) = (backquoted(what).next(), what.starts_with("unknown ")) else {
-            return Self::in_file(file, source, span, message);
-        };
-        Self::in_file(file, source, span, what).valid_names(wrong, backquoted(expected))
+        with_hint(error, source, span)
+    }
+
+    /// The error with the texts in quotes behind its position left out: one of them may be a key.
+    // R: R4
+    pub(crate) fn without_values(mut self) -> Self {
+        if let ConfigLocation::File { column, text, width, .. } = &mut self.location {
+            let before: String = text.chars().take(*column - 1).collect();
+            let rest: String = text.chars().skip(*column - 1).collect();
+            let shown: Vec<&str> =
+                rest.split('"').enumerate().map(|(at, part)| if at % 2 == 1 { "…" } else { part }).collect();
+            *text = before + &shown.join("\"");
+            *width = (*width).min(text.chars().count().saturating_sub(*column - 1)).max(1);
+        }
+        self
     }
 }
 

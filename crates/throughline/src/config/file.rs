@@ -1,17 +1,25 @@
 //! Structure of `throughline.toml`, field by field. Nothing else is accepted.
 
 use super::error::ConfigError;
+use super::hints;
 use super::serving::{ServerSection, StoreSection};
 use crate::agent::{AgentLimitsSection, ResultsAs, SteeringMode, TextProtocolKind, ToolMode, ToolStartMode};
+use crate::upstream::StreamingSetting;
 use crate::upstream::models::ModelFacts;
+use crate::voice::{EarsSection, VoiceSection};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use throughline_engine::{LoopGuard, OnInterrupted, PolicyRule, RetryPolicy, TurnLimits};
+use throughline_engine::{
+    LoopGuard, OnInterrupted, PermissionPreset, PolicyRule, RetryPolicy, TextRuleSettings, TurnLimits,
+};
 use throughline_tools::command::CommandTool;
 use throughline_tools::http_tool::HttpTool;
 use throughline_tools::mcp::McpServer;
 use throughline_tools::vcp_plugin::VcpPlugins;
-use throughline_wire::{DecodeLimits, LeakedCalls, ReasoningEcho, ToolIdFormat, UpstreamProfile};
+use throughline_tools::web_search::WebSearchSettings;
+use throughline_wire::{
+    DecodeLimits, HostedToolKind, LeakedCalls, ReasoningEcho, ToolIdFormat, UpstreamProfile,
+};
 use toml::Spanned;
 
 /// The file.
@@ -56,6 +64,13 @@ pub struct ConfigFile {
     /// Plugin folders of VCP.
     // R: L2
     pub vcp_plugins: VcpPlugins,
+    /// The tool `web.search`.
+    pub web_search: Option<WebSearchSettings>,
+    /// Engines that speak, by name.
+    // R: V1
+    pub voices: BTreeMap<String, Spanned<VoiceSection>>,
+    /// Engines that write down what they hear, by name.
+    pub ears: BTreeMap<String, Spanned<EarsSection>>,
     /// `throughline serve`: where it listens, who may come in, what it bears.
     pub server: ServerSection,
     /// Storage settings.
@@ -121,7 +136,10 @@ impl ConfigFile {
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(&name, &text),
             Err(error) => {
-                Err(ConfigError::whole_file(&name, format!("cannot read the configuration: {error}")))
+                let message = format!("cannot read the configuration: {error}");
+                let help = "check the path (--config, THROUGHLINE_CONFIG); without one, throughline.toml in the current \
+                            folder is read if there is one";
+                Err(ConfigError::whole_file(&name, message).help(help))
             }
         }
     }
@@ -137,6 +155,15 @@ impl ConfigFile {
         let ConfigSource { file, text } = &self.source;
         let span = key.and_then(|key| find_key(text, section.span().start, key)).unwrap_or(section.span());
         ConfigError::in_file(file, text, span, message)
+    }
+
+    /// An error at the value of this path; for the file as a whole if nothing stands there.
+    pub(crate) fn error_at_path(&self, path: &[&str], message: impl Into<String>) -> ConfigError {
+        let ConfigSource { file, text } = &self.source;
+        match hints::value_span(text, path) {
+            Some(span) => ConfigError::in_file(file, text, span, message),
+            None => ConfigError::whole_file(file, message),
+        }
     }
 
     pub(crate) fn error<T>(&self, at: &Spanned<T>, message: impl Into<String>) -> ConfigError {
@@ -167,7 +194,7 @@ fn find_key(text: &str, start: usize, key: &str) -> Option<std::ops::Range<usize
 pub struct UpstreamSection {
     /// A name in [`providers`](crate::providers).
     pub known: Option<Spanned<String>>,
-    /// `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`.
+    /// `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`, `cohere`, `bedrock-converse`, `bedrock-anthropic`.
     pub dialect: Option<Spanned<String>>,
     /// Base URL, to which the dialect's path is appended.
     pub base_url: Option<Spanned<String>>,
@@ -175,10 +202,13 @@ pub struct UpstreamSection {
     pub key_env: Option<Spanned<String>>,
     /// Further headers. `"$NAME"` takes the value of an environment variable.
     pub headers: BTreeMap<String, Spanned<String>>,
-    /// `on` (default) or `off`: ask for whole replies.
-    pub streaming: Option<OnOff>,
+    /// `on` (default), `off`: ask for whole replies, or `auto`: ask for a whole reply where a stream breaks before its
+    /// first content.
+    pub streaming: Option<StreamingSetting>,
     /// `system` (default: the environment's proxies), `off`, or a URL.
     pub proxy: Option<Spanned<String>>,
+    /// Tools of the provider that every request switches on: `web_search`, `code_execution`.
+    pub hosted: Option<Spanned<Vec<HostedToolKind>>>,
     /// Time limits.
     pub timeouts: TimeoutsSection,
     /// Quirks that differ from those of `known`.
@@ -281,6 +311,9 @@ pub struct AgentSection {
     /// Most tokens to generate in a step.
     #[serde(default)]
     pub max_output_tokens: Option<u32>,
+    /// Tools of the models' providers: `web_search`, `code_execution`. Default: none.
+    #[serde(default)]
+    pub hosted: Option<Spanned<Vec<HostedToolKind>>>,
     /// Further fields of the request body, merged at the top level as they are.
     #[serde(default)]
     pub extra: toml::Table,
@@ -292,6 +325,13 @@ pub struct AgentSection {
     // R: A1
     #[serde(default)]
     pub policy: Vec<Spanned<PolicyRule>>,
+    /// Permissions in one word: `read_only`, `workspace` or `everything`, as rules after those of `policy`. Default none.
+    // R: A1
+    #[serde(default)]
+    pub permissions: Option<PermissionPreset>,
+    /// Rules about what people are shown and what the model is told: `[[agents.NAME.text_rules]]`, in their order.
+    #[serde(default)]
+    pub text_rules: Vec<Spanned<TextRuleSettings>>,
     /// Limits on a model that repeats itself without progress.
     // R: T10
     #[serde(default)]

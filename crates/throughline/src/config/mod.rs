@@ -5,6 +5,9 @@
 mod agent;
 mod error;
 mod file;
+mod hints;
+mod oidc;
+mod proxy_header;
 mod resolve;
 mod serving;
 mod sources;
@@ -20,6 +23,9 @@ pub use file::{
     AgentSection, ConfigFile, FilesSection, HttpSection, LimitsSection, OnOff, ProfileSection, RenamedKey,
     TimeoutsSection, ToolCallSection, ToolsSection, UpstreamSection, UserSection,
 };
+pub use hints::looks_like_key;
+pub use oidc::{ClientSecretText, OidcSection, OidcSettings, PersonClaim};
+pub use proxy_header::{AddressRange, PersonScope, TrustedProxySection, TrustedProxySettings};
 pub use resolve::{AppSettings, ConfigFlags, DEFAULT_AGENT, DEMO, EnvVars, resolve, resolve_with_stored};
 pub use serving::{
     AuthMode, DRAIN_MS_DEFAULT, DurabilityMode, LISTEN_DEFAULT, STORE_FILE, ServerLimits, ServerSection,

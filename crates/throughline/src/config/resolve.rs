@@ -1,9 +1,8 @@
 //! The layers on top of each other: known upstreams, the file, the environment, flags.
 
 use super::error::ConfigError;
-use super::file::{
-    AgentSection, ConfigFile, LimitsSection, OnOff, ToolsSection, UpstreamSection, UserSection,
-};
+use super::file::{AgentSection, ConfigFile, LimitsSection, ToolsSection, UpstreamSection, UserSection};
+use super::hints;
 use super::serving::{self, ServerSettings, StoreBackend, StoreSettings};
 use super::sources::SourceSettings;
 use super::stored_upstreams::{StoredUpstream, StoredUpstreams};
@@ -13,20 +12,26 @@ use crate::agent::{
 };
 use crate::upstream::models::ModelFacts;
 use crate::upstream::providers;
-use crate::upstream::{Upstream, UpstreamConfigError, UpstreamProxy, UpstreamTimeouts};
+use crate::upstream::{StreamingSetting, Upstream, UpstreamConfigError, UpstreamProxy, UpstreamTimeouts};
+use crate::voice::{EarsSettings, VoiceSettings, resolve_ears, resolve_voices};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
-use throughline_engine::{ExecutionMode, PolicyRule, StartRule, UpstreamChoice};
+use throughline_engine::{
+    ExecutionMode, PolicyRule, StartRule, TEXT_RULES_MAX, TextRule, TextRuleSettings, UpstreamChoice,
+};
 use throughline_tools::mcp::McpSettingError;
 use throughline_tools::process::SpawnContext;
 use throughline_tools::{ToolToggle, ToolToggles, url_passwords};
-use throughline_wire::{Dialect, ModelSettings as Sampling, TransferMode};
+use throughline_wire::{Dialect, HostedToolKind, ModelSettings as Sampling};
 use toml::Spanned;
 
 /// The agent that answers when none is named.
 pub const DEFAULT_AGENT: &str = "default";
 /// The built-in demo model, as upstream and as model. Whoever runs the turn must provide an upstream of this name.
 pub const DEMO: &str = "demo";
+
+/// Remedy where a dialect has no tool of the provider.
+const HOSTED_TOOLS_HELP: &str = "take it out, or use a tool of your own such as `web.search` ([web_search])";
 
 /// Environment variables by name.
 pub type EnvVars = BTreeMap<String, String>;
@@ -67,6 +72,10 @@ pub struct AppSettings {
     pub user: PromptUser,
     /// Sources of tools in addition to the program's own.
     pub sources: SourceSettings,
+    /// Engines that speak.
+    pub voices: BTreeMap<String, VoiceSettings>,
+    /// Engines that write down what they hear.
+    pub ears: BTreeMap<String, EarsSettings>,
     /// Server settings.
     pub server: ServerSettings,
     /// Storage settings.
@@ -85,6 +94,8 @@ impl Default for AppSettings {
             tools: ToolsSection::default(),
             user: PromptUser::default(),
             sources: SourceSettings::default(),
+            voices: BTreeMap::new(),
+            ears: BTreeMap::new(),
             server: ServerSettings::default(),
             store: StoreSettings::default(),
         }
@@ -105,6 +116,10 @@ impl AppSettings {
     pub fn secret_values(&self, surroundings: &SpawnContext) -> Vec<String> {
         let mut values: Vec<String> = self.upstreams.values().flat_map(Upstream::secrets).collect();
         values.extend(self.sources.secret_values(surroundings));
+        values.extend(self.voices.values().flat_map(|voice| voice.engine.secrets(surroundings)));
+        values.extend(self.ears.values().flat_map(|ears| ears.engine.secrets(surroundings)));
+        let oidc = self.server.oidc.as_ref().and_then(|oidc| oidc.client_secret.as_ref());
+        values.extend(oidc.map(|secret| secret.reveal().to_owned()));
         if let StoreBackend::Postgres(url) = &self.store.backend {
             values.extend(url_passwords(url));
         }
@@ -155,7 +170,9 @@ pub fn resolve_with_stored(
 ) -> Result<AppSettings, ConfigError> {
     let file = file.unwrap_or_default();
     let user = resolve_user(&file)?;
+    check_turn_limits(&file)?;
     let sources = resolve_sources(&file)?;
+    let (voices, ears) = (resolve_voices(&file, environment)?, resolve_ears(&file, environment)?);
     let server = serving::resolve_server(&file, environment, flags)?;
     let store = serving::resolve_store(&file, environment, flags)?;
     let layers = ConfigLayers { file: &file, stored, environment, flags };
@@ -177,7 +194,20 @@ pub fn resolve_with_stored(
     let agent = layers.choose_agent(&mut agents, &mut upstreams)?;
     let (limits, tools) = (file.limits, file.tools.clone());
     let models = file.models.clone();
-    Ok(AppSettings { upstreams, models, agents, agent, limits, tools, user, sources, server, store })
+    Ok(AppSettings {
+        upstreams,
+        models,
+        agents,
+        agent,
+        limits,
+        tools,
+        user,
+        sources,
+        voices,
+        ears,
+        server,
+        store,
+    })
 }
 
 /// Sources whose settings can be used; programs and servers are looked for when they are started.
@@ -201,8 +231,26 @@ fn resolve_sources(file: &ConfigFile) -> Result<SourceSettings, ConfigError> {
         commands: file.commands.clone(),
         http_tools: file.http_tools.clone(),
         vcp_plugins: file.vcp_plugins.clone(),
+        web_search: file.web_search.clone(),
         run_as: file.tools.run_as.clone(),
     })
+}
+
+/// Limits for all agents with which no turn could do anything.
+fn check_turn_limits(file: &ConfigFile) -> Result<(), ConfigError> {
+    let limits = &file.limits.turn;
+    let zeros = [
+        ("calls_per_turn_max", limits.calls_per_turn_max == 0),
+        ("own_tool_ms_max", limits.own_tool_ms_max == 0),
+        ("approval_ms_max", limits.approval_ms_max == Some(0)),
+    ];
+    match zeros.into_iter().find(|(_, is_zero)| *is_zero) {
+        Some((name, _)) => {
+            let message = format!("`{name}` of 0 lets nothing through");
+            Err(file.error_at_path(&["limits", "turn", name], message).help("leave it out for the default"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The user's settings, with the time zone checked.
@@ -289,13 +337,12 @@ impl ConfigLayers<'_> {
     }
 
     fn dialect(&self, name: &Spanned<String>) -> Result<Dialect, ConfigError> {
-        // Those that requests can be written in.
-        let writable = &Dialect::ALL[..5];
-        writable.iter().copied().find(|dialect| dialect.name() == name.get_ref()).ok_or_else(|| {
-            let message = format!("`{}` is not a dialect that can be sent", name.get_ref());
+        let dialects = &Dialect::ALL;
+        dialects.iter().copied().find(|dialect| dialect.name() == name.get_ref()).ok_or_else(|| {
+            let message = format!("`{}` is not a dialect", name.get_ref());
             self.file
                 .error(name, message)
-                .valid_names(name.get_ref(), writable.iter().map(|dialect| dialect.name()))
+                .valid_names(name.get_ref(), dialects.iter().map(|dialect| dialect.name()))
         })
     }
 
@@ -316,6 +363,12 @@ impl ConfigLayers<'_> {
             }
         }
         if let Some(variable) = &s.key_env {
+            if hints::looks_like_key(variable.get_ref()) {
+                let message = "`key_env` is the name of an environment variable, and this looks like a key";
+                let help =
+                    "key_env = \"MY_API_KEY\" with the key in that variable, or run `throughline connect`";
+                return Err(self.file.error(variable, message).without_values().help(help));
+            }
             upstream.key_env = Some(variable.get_ref().clone());
         }
         for (name, value) in &s.headers {
@@ -351,8 +404,13 @@ impl ConfigLayers<'_> {
             return Err(section_error("a time limit of 0 ms lets nothing through".to_owned()));
         }
         upstream.profile = s.profile.over(upstream.profile);
-        if s.streaming == Some(OnOff::Off) {
-            upstream.transfer = TransferMode::Whole;
+        if let Some(hosted) = &s.hosted {
+            upstream = upstream
+                .hosted(hosted.get_ref().iter().copied())
+                .map_err(|error| self.file.error(hosted, error.to_string()).help(HOSTED_TOOLS_HELP))?;
+        }
+        if let Some(setting) = s.streaming {
+            upstream = upstream.streaming(setting);
         }
         self.with_environment(upstream)
     }
@@ -375,13 +433,14 @@ impl ConfigLayers<'_> {
         // R: T13
         for variable in ["THROUGHLINE_STREAMING", streaming.as_str()] {
             if let Some(text) = self.variable(variable) {
-                upstream.transfer =
-                    parse_transfer(&text, &|message| ConfigError::in_environment(variable, message))?;
+                let setting =
+                    parse_streaming(&text, &|message| ConfigError::in_environment(variable, message))?;
+                upstream = upstream.streaming(setting);
             }
         }
         if let Some(text) = &self.flags.streaming {
-            upstream.transfer =
-                parse_transfer(text, &|message| ConfigError::in_flag("--streaming", message))?;
+            let setting = parse_streaming(text, &|message| ConfigError::in_flag("--streaming", message))?;
+            upstream = upstream.streaming(setting);
         }
         Ok(upstream)
     }
@@ -396,6 +455,7 @@ impl ConfigLayers<'_> {
         for text in std::iter::once(&section.model).chain(&section.fallback) {
             models.push(self.model(text.get_ref(), upstreams, &|message| self.file.error(text, message))?);
         }
+        self.check_numbers(section)?;
         let t = &section.tool_call;
         let call_mode = match &t.mode {
             Some(mode) => parse_call_mode(mode.get_ref(), &|message| self.file.error(mode, message))?,
@@ -417,6 +477,7 @@ impl ConfigLayers<'_> {
                 temperature: section.temperature,
                 max_output_tokens: section.max_output_tokens,
                 parallel_tool_calls: None,
+                hosted: self.hosted_tools(section, &models, upstreams)?,
                 extra,
             },
             tool_call: AgentTools {
@@ -439,12 +500,64 @@ impl ConfigLayers<'_> {
                 },
             },
             policy: resolve_rules(self.file, &section.policy)?,
+            permissions: section.permissions,
+            text_rules: resolve_text_rules(self.file, &section.text_rules)?,
             guard: section.guard,
             steering: section.steering,
             on_interrupted: section.on_interrupted,
             limits: section.limits,
             models,
         })
+    }
+
+    /// The providers' tools of an agent. Every model that may answer must have them.
+    fn hosted_tools(
+        &self,
+        section: &AgentSection,
+        models: &[UpstreamChoice],
+        upstreams: &BTreeMap<String, Upstream>,
+    ) -> Result<Vec<HostedToolKind>, ConfigError> {
+        let Some(hosted) = &section.hosted else { return Ok(Vec::new()) };
+        let used = models.iter().filter_map(|model| upstreams.get(&model.name));
+        for upstream in used {
+            upstream
+                .clone()
+                .hosted(hosted.get_ref().iter().copied())
+                .map_err(|error| self.file.error(hosted, error.to_string()).help(HOSTED_TOOLS_HELP))?;
+        }
+        Ok(hosted.get_ref().clone())
+    }
+
+    /// Numbers of an agent with which no turn could do anything, or which no model takes.
+    fn check_numbers(&self, section: &AgentSection) -> Result<(), ConfigError> {
+        let source = &self.file.source.text;
+        let agent = hints::agent_with_model_at(source, section.model.span()).unwrap_or_default();
+        let error = |path: &[&str], message: &str| {
+            self.file.error_at_path(&[&["agents", agent.as_str()], path].concat(), message)
+        };
+        if section.temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
+            return Err(error(&["temperature"], "`temperature` is a number from 0 to 2"));
+        }
+        let no_calls = "tool_call = { enabled = false } takes the tools away";
+        let zeros: [(Option<u64>, &[&str], &str); 6] = [
+            (
+                section.max_output_tokens.map(u64::from),
+                &["max_output_tokens"],
+                "leave it out for the model's own limit",
+            ),
+            (Some(section.tool_call.max_iterations.into()), &["tool_call", "max_iterations"], no_calls),
+            (Some(section.tool_call.timeout_ms), &["tool_call", "timeout_ms"], "in milliseconds: 30000"),
+            (section.limits.calls_per_turn_max.map(u64::from), &["limits", "calls_per_turn_max"], no_calls),
+            (section.limits.own_tool_ms_max, &["limits", "own_tool_ms_max"], "in milliseconds: 600000"),
+            (section.limits.approval_ms_max, &["limits", "approval_ms_max"], "in milliseconds: 600000"),
+        ];
+        match zeros.into_iter().find(|(value, ..)| *value == Some(0)) {
+            Some((_, path, help)) => {
+                let name = path.last().copied().unwrap_or_default();
+                Err(error(path, &format!("`{name}` of 0 lets nothing through")).help(help))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A prompt, and a mistake in it shown where it stands in the file.
@@ -500,7 +613,14 @@ impl ConfigLayers<'_> {
             return Ok(UpstreamChoice { name: DEMO.to_owned(), model: DEMO.to_owned() });
         }
         let choice = parse_model(text).map_err(|message| {
-            error_at(message).help("for example \"openai/gpt-5-mini\"; `demo` is built in")
+            let is_upstream = upstreams.contains_key(text) || providers::find(text).is_some();
+            error_at(message).help(if is_upstream {
+                format!(
+                    "an upstream: `throughline connect {text}` lists its models; name one as {text}/MODEL"
+                )
+            } else {
+                "for example \"openai/gpt-5-mini\"; `demo` is built in".to_owned()
+            })
         })?;
         if choice.name == DEMO || upstreams.contains_key(&choice.name) {
             return Ok(choice);
@@ -519,6 +639,16 @@ impl ConfigLayers<'_> {
         }
     }
 
+    /// The model of a flag or variable: where the file has one upstream, its models need no other name.
+    fn chosen_model(&self, text: &str) -> String {
+        let mut configured = self.file.upstreams.keys();
+        let is_plain = !text.contains('/') && text != DEMO && providers::find(text).is_none();
+        match (configured.next(), configured.next()) {
+            (Some(only), None) if is_plain && text != only => format!("{only}/{text}"),
+            _ => text.to_owned(),
+        }
+    }
+
     /// The agent that answers, with the model that the environment or a flag sets for it.
     fn choose_agent(
         &self,
@@ -529,9 +659,11 @@ impl ConfigLayers<'_> {
         const AGENT: &str = "THROUGHLINE_AGENT";
         let model = match (&self.flags.model, self.variable(MODEL)) {
             (Some(text), _) => {
-                Some(self.model(text, upstreams, &|message| ConfigError::in_flag("--model", message))?)
+                let text = self.chosen_model(text);
+                Some(self.model(&text, upstreams, &|message| ConfigError::in_flag("--model", message))?)
             }
             (None, Some(text)) => {
+                let text = self.chosen_model(&text);
                 Some(self.model(&text, upstreams, &|message| ConfigError::in_environment(MODEL, message))?)
             }
             (None, None) => None,
@@ -598,12 +730,9 @@ fn env_suffix(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-fn parse_transfer(text: &str, error_at: ConfigErrorAt<'_>) -> Result<TransferMode, ConfigError> {
-    match text {
-        "on" => Ok(TransferMode::Stream),
-        "off" => Ok(TransferMode::Whole),
-        other => Err(error_at(format!("streaming is `on` or `off`, not `{other}`"))),
-    }
+fn parse_streaming(text: &str, error_at: ConfigErrorAt<'_>) -> Result<StreamingSetting, ConfigError> {
+    StreamingSetting::from_name(text)
+        .ok_or_else(|| error_at(format!("streaming is `on`, `off` or `auto`, not `{text}`")))
 }
 
 fn parse_mode(text: &str, error_at: ConfigErrorAt<'_>) -> Result<ToolMode, ConfigError> {
@@ -625,6 +754,27 @@ fn parse_call_mode(text: &str, error_at: ConfigErrorAt<'_>) -> Result<CallStartM
             let message = format!("`tool_call.mode` is `auto` or `manual`, not `{other}`");
             Err(error_at(message).valid_names(other, ["auto", "manual"]))
         }
+    }
+}
+
+/// The text rules of an agent. A mistake is reported at its rule: deserialization knows only the whole list.
+fn resolve_text_rules(
+    file: &ConfigFile,
+    rules: &[Spanned<TextRuleSettings>],
+) -> Result<Vec<TextRule>, ConfigError> {
+    match rules.get(TEXT_RULES_MAX) {
+        Some(rule) => {
+            let message = format!("an agent has at most {TEXT_RULES_MAX} text rules");
+            Err(file
+                .error(rule, message)
+                .help("join patterns with `|`, or remove rules that are not enabled"))
+        }
+        None => rules
+            .iter()
+            .map(|rule| {
+                TextRule::new(rule.get_ref().clone()).map_err(|error| file.error(rule, error.to_string()))
+            })
+            .collect(),
     }
 }
 

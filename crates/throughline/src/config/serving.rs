@@ -4,6 +4,8 @@
 
 use super::error::ConfigError;
 use super::file::{ConfigFile, OnOff};
+use super::oidc::{OidcSection, OidcSettings, resolve_oidc};
+use super::proxy_header::{TrustedProxySection, TrustedProxySettings, resolve_trusted_proxy};
 use super::resolve::{ConfigFlags, EnvVars};
 use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -33,6 +35,10 @@ pub struct ServerSection {
     pub auth: Option<Spanned<AuthMode>>,
     /// HTTPS without a proxy in front.
     pub tls: Option<TlsSection>,
+    /// A proxy that signs people in and names them in a header.
+    pub trusted_proxy: Option<TrustedProxySection>,
+    /// A provider of OpenID Connect at which people sign in.
+    pub oidc: Option<OidcSection>,
     /// Rendering of tools for clients of `/v1/chat/completions` unless the request sets another. Default `none`.
     pub render: ToolRendering,
     /// Agents are listed with these as suffixes of their names, too, for clients that let people pick a model and nothing else.
@@ -101,16 +107,19 @@ pub enum ToolRendering {
     Reasoning,
     /// Status lines of Open WebUI.
     OwuiEvent,
+    /// An information block of VCP for each result, which VCP's front ends draw.
+    Vcp,
 }
 
 impl ToolRendering {
     /// All, by name.
-    pub const ALL: [(&'static str, ToolRendering); 5] = [
+    pub const ALL: [(&'static str, ToolRendering); 6] = [
         ("none", ToolRendering::None),
         ("text", ToolRendering::Text),
         ("details", ToolRendering::Details),
         ("reasoning", ToolRendering::Reasoning),
         ("owui_event", ToolRendering::OwuiEvent),
+        ("vcp", ToolRendering::Vcp),
     ];
 
     /// Its name.
@@ -121,6 +130,7 @@ impl ToolRendering {
             ToolRendering::Details => "details",
             ToolRendering::Reasoning => "reasoning",
             ToolRendering::OwuiEvent => "owui_event",
+            ToolRendering::Vcp => "vcp",
         }
     }
 
@@ -168,6 +178,17 @@ pub struct ServerLimits {
     pub upload_bytes_max: u64,
     /// Longest time for an upload, in milliseconds. Default 300,000.
     pub upload_ms_max: u64,
+    /// Longest time to read the text of a PDF for one request, in milliseconds; what was read by then is the answer. Default
+    /// 20,000: a book of 1,000 pages takes a few seconds.
+    pub pdf_ms_max: u64,
+    /// Memory of the process that reads a PDF, in bytes. Default 512 MiB: some files unpack to many times their size.
+    pub pdf_memory_bytes_max: u64,
+    /// Pages of a PDF that are read for one request. Default 500.
+    pub pdf_pages_max: u32,
+    /// Text of a PDF in one answer, in bytes. Default 1 MiB: what one message may have.
+    pub pdf_text_bytes_max: u32,
+    /// PDF files that are read at once, each in a process of its own; others wait for `pdf_ms_max`. Default 2.
+    pub pdf_readers_max: u32,
     /// Largest user message, in bytes of text. Default 1 MiB: coding clients put files into it.
     pub message_bytes_max: u32,
     /// Largest image, audio or file that stays in its event, in bytes; a larger one is stored as a file that the
@@ -177,6 +198,8 @@ pub struct ServerLimits {
     pub history_bytes_max: u32,
     /// New turns of a key in a minute. Default 60.
     pub turns_per_minute_max: u32,
+    /// Readings of a link that shows a conversation, in a minute. Default 300: whoever follows it reads a long one in parts.
+    pub shared_reads_per_minute_max: u32,
     /// Running turns of a key. Default 8.
     pub turns_per_key_max: u32,
     /// Turns of a key that wait only for their requester to continue them with another request. They run nothing and
@@ -225,10 +248,16 @@ impl Default for ServerLimits {
             json_depth_max: 64,
             upload_bytes_max: 32 << 20,
             upload_ms_max: 300_000,
+            pdf_ms_max: 20_000,
+            pdf_memory_bytes_max: 512 << 20,
+            pdf_pages_max: 500,
+            pdf_text_bytes_max: 1 << 20,
+            pdf_readers_max: 2,
             message_bytes_max: 1 << 20,
             media_inline_bytes_max: 16 << 10,
             history_bytes_max: 2 << 20,
             turns_per_minute_max: 60,
+            shared_reads_per_minute_max: 300,
             turns_per_key_max: 8,
             parked_turns_per_key_max: 64,
             streams_per_key_max: 64,
@@ -248,7 +277,7 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Every limit by name: none of them may be 0, which would let nothing through.
-    fn all(&self) -> [(&'static str, u64); 26] {
+    fn all(&self) -> [(&'static str, u64); 32] {
         [
             ("connections_max", self.connections_max.into()),
             ("header_bytes_max", self.header_bytes_max.into()),
@@ -259,10 +288,16 @@ impl ServerLimits {
             ("json_depth_max", self.json_depth_max.into()),
             ("upload_bytes_max", self.upload_bytes_max),
             ("upload_ms_max", self.upload_ms_max),
+            ("pdf_ms_max", self.pdf_ms_max),
+            ("pdf_memory_bytes_max", self.pdf_memory_bytes_max),
+            ("pdf_pages_max", self.pdf_pages_max.into()),
+            ("pdf_text_bytes_max", self.pdf_text_bytes_max.into()),
+            ("pdf_readers_max", self.pdf_readers_max.into()),
             ("message_bytes_max", self.message_bytes_max.into()),
             ("media_inline_bytes_max", self.media_inline_bytes_max.into()),
             ("history_bytes_max", self.history_bytes_max.into()),
             ("turns_per_minute_max", self.turns_per_minute_max.into()),
+            ("shared_reads_per_minute_max", self.shared_reads_per_minute_max.into()),
             ("turns_per_key_max", self.turns_per_key_max.into()),
             ("parked_turns_per_key_max", self.parked_turns_per_key_max.into()),
             ("streams_per_key_max", self.streams_per_key_max.into()),
@@ -293,6 +328,10 @@ pub struct ServerSettings {
     pub auth: AuthMode,
     /// Certificate and key, for a server that terminates HTTPS itself.
     pub tls: Option<TlsSection>,
+    /// A proxy that signs people in.
+    pub trusted_proxy: Option<TrustedProxySettings>,
+    /// A provider at which people sign in.
+    pub oidc: Option<OidcSettings>,
     /// Rendering of tools on `/v1/chat/completions`.
     pub render: ToolRendering,
     /// The renderings under which `/v1/models` lists agents once more.
@@ -313,6 +352,8 @@ impl Default for ServerSettings {
             origins: Vec::new(),
             auth: AuthMode::Keys,
             tls: None,
+            trusted_proxy: None,
+            oidc: None,
             render: ToolRendering::None,
             listed_renders: vec![
                 ToolRendering::Text,
@@ -414,6 +455,16 @@ pub(crate) fn resolve_server(
         origins: parse_all(&section.origins, parse_origin)?,
         auth,
         tls: section.tls.as_ref().map(|tls| TlsSection { cert: resolve(&tls.cert), key: resolve(&tls.key) }),
+        trusted_proxy: section
+            .trusted_proxy
+            .as_ref()
+            .map(|section| resolve_trusted_proxy(file, section, auth))
+            .transpose()?,
+        oidc: section
+            .oidc
+            .as_ref()
+            .map(|section| resolve_oidc(file, section, environment, auth))
+            .transpose()?,
         render: section.render,
         listed_renders: section.listed_renders.clone().unwrap_or(base.listed_renders),
         public_url: section
@@ -471,9 +522,9 @@ pub(crate) fn resolve_store(
 }
 
 /// An invalid value, without its location.
-struct InvalidValue {
-    message: String,
-    help: &'static str,
+pub(super) struct InvalidValue {
+    pub(super) message: String,
+    pub(super) help: &'static str,
 }
 
 impl InvalidValue {
@@ -482,12 +533,12 @@ impl InvalidValue {
     }
 }
 
-fn error_at(file: &ConfigFile, text: &Spanned<String>, invalid: InvalidValue) -> ConfigError {
+pub(super) fn error_at(file: &ConfigFile, text: &Spanned<String>, invalid: InvalidValue) -> ConfigError {
     file.error(text, invalid.message).help(invalid.help)
 }
 
 /// An empty variable is one that is not set.
-fn env_value<'e>(environment: &'e EnvVars, name: &str) -> Option<&'e str> {
+pub(super) fn env_value<'e>(environment: &'e EnvVars, name: &str) -> Option<&'e str> {
     environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
 

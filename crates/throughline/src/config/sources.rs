@@ -5,11 +5,16 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use throughline_tools::ToolSource;
-use throughline_tools::command::{CommandSource, CommandTool};
+#[cfg(feature = "process")]
+use throughline_tools::command::CommandSource;
+use throughline_tools::command::CommandTool;
 use throughline_tools::http_tool::{HttpTool, HttpToolSource};
 use throughline_tools::mcp::{McpServer, PinStore};
 use throughline_tools::process::{RunAs, SpawnContext};
-use throughline_tools::vcp_plugin::{VcpPluginSource, VcpPlugins};
+#[cfg(feature = "process")]
+use throughline_tools::vcp_plugin::VcpPluginSource;
+use throughline_tools::vcp_plugin::VcpPlugins;
+use throughline_tools::web_search::{WebSearchSettings, WebSearchSource};
 
 /// Settings of sources, as the configuration states them.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +27,8 @@ pub struct SourceSettings {
     pub http_tools: BTreeMap<String, HttpTool>,
     /// `[vcp_plugins]`.
     pub vcp_plugins: VcpPlugins,
+    /// `[web_search]`.
+    pub web_search: Option<WebSearchSettings>,
     /// `run_as` of `[tools]`.
     pub run_as: Option<String>,
 }
@@ -69,18 +76,15 @@ impl SourceSettings {
             let configured = ConfiguredSource::new(source.clone(), &with_variables(&settings, surroundings));
             sources.insert(source.name().to_owned(), configured);
         };
-        if !self.commands.is_empty() {
-            add(Arc::new(CommandSource::new(self.commands.clone(), surroundings.clone())), &self.commands);
-        }
+        self.add_programs(surroundings, &mut add);
         if !self.http_tools.is_empty() {
             add(
                 Arc::new(HttpToolSource::new(self.http_tools.clone(), surroundings.clone())),
                 &self.http_tools,
             );
         }
-        if !self.vcp_plugins.folders.is_empty() {
-            let plugins = VcpPluginSource::new(self.vcp_plugins.clone(), surroundings.clone());
-            add(Arc::new(plugins), &self.vcp_plugins);
+        if let Some(search) = &self.web_search {
+            add(Arc::new(WebSearchSource::new(search.clone(), surroundings.clone())), search);
         }
         self.add_mcp(surroundings, pins, &mut add);
         sources
@@ -92,7 +96,37 @@ impl SourceSettings {
         let mcp = self.mcp.values().flat_map(|server| server.secret_values(surroundings));
         let commands = self.commands.values().flat_map(|command| command.secret_values(surroundings));
         let http = self.http_tools.values().flat_map(|tool| tool.secret_values(surroundings));
-        mcp.chain(commands).chain(http).chain(self.vcp_plugins.secret_values(surroundings)).collect()
+        let search = self.web_search.iter().flat_map(|search| search.secret_values(surroundings));
+        let plugins = self.vcp_plugins.secret_values(surroundings);
+        mcp.chain(commands).chain(http).chain(plugins).chain(search).collect()
+    }
+
+    #[cfg(feature = "process")]
+    fn add_programs(
+        &self,
+        surroundings: &SpawnContext,
+        add: &mut impl FnMut(Arc<dyn ToolSource>, &dyn fmt::Debug),
+    ) {
+        if !self.commands.is_empty() {
+            add(Arc::new(CommandSource::new(self.commands.clone(), surroundings.clone())), &self.commands);
+        }
+        if !self.vcp_plugins.folders.is_empty() {
+            let plugins = VcpPluginSource::new(self.vcp_plugins.clone(), surroundings.clone());
+            add(Arc::new(plugins), &self.vcp_plugins);
+        }
+    }
+
+    #[cfg(not(feature = "process"))]
+    fn add_programs(&self, _: &SpawnContext, add: &mut impl FnMut(Arc<dyn ToolSource>, &dyn fmt::Debug)) {
+        use throughline_tools::command::COMMANDS;
+        use throughline_tools::vcp_plugin::VCP_PLUGINS;
+        if !self.commands.is_empty() {
+            add(Arc::new(UnbuiltSource { name: COMMANDS.to_owned(), feature: "process" }), &self.commands);
+        }
+        if !self.vcp_plugins.folders.is_empty() {
+            let plugins = UnbuiltSource { name: VCP_PLUGINS.to_owned(), feature: "process" };
+            add(Arc::new(plugins), &self.vcp_plugins);
+        }
     }
 
     #[cfg(feature = "mcp")]
@@ -116,9 +150,36 @@ impl SourceSettings {
         &self,
         _: &SpawnContext,
         _: &PinStore,
-        _: &mut impl FnMut(Arc<dyn ToolSource>, &dyn fmt::Debug),
+        add: &mut impl FnMut(Arc<dyn ToolSource>, &dyn fmt::Debug),
     ) {
+        for (name, server) in &self.mcp {
+            add(Arc::new(UnbuiltSource { name: format!("mcp:{name}"), feature: "mcp" }), server);
+        }
     }
+}
+
+/// A source that is configured and not part of this build: nothing but its fault.
+#[cfg(any(not(feature = "mcp"), not(feature = "process")))]
+struct UnbuiltSource {
+    name: String,
+    feature: &'static str,
+}
+
+#[cfg(any(not(feature = "mcp"), not(feature = "process")))]
+#[async_trait::async_trait]
+impl ToolSource for UnbuiltSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn start(&self, news: throughline_tools::SourceReporter) {
+        let Self { name, feature } = self;
+        let remedy =
+            format!("Build it with the cargo feature {feature}, or take {name} out of the configuration.");
+        news.set_fault(format!("this program was built without {feature}"), Some(remedy));
+    }
+
+    async fn stop(&self) {}
 }
 
 /// The settings, and the values of the variables that they name: a new key is a change, too.
@@ -146,6 +207,7 @@ mod tests {
             commands: file.commands,
             http_tools: file.http_tools,
             vcp_plugins: file.vcp_plugins,
+            web_search: file.web_search,
             run_as: file.tools.run_as,
         };
         let environment = BTreeMap::from([("KEY".to_owned(), key.to_owned())]);
@@ -165,19 +227,14 @@ mod tests {
             after.filter(|(name, settings)| base.get(name) != Some(settings)).map(|(name, _)| name).collect()
         };
         let names: Vec<String> = base.keys().cloned().collect();
-        let expected: &[&str] = if cfg!(feature = "mcp") {
-            &["commands", "mcp:a", "mcp:b", "vcp_plugins"]
-        } else {
-            &["commands", "vcp_plugins"]
-        };
+        // Without their features, too: each is then a fault.
+        let expected = ["commands", "mcp:a", "mcp:b", "vcp_plugins"];
         assert_eq!(names, expected);
         assert_eq!(changed(BASE, "1"), [""; 0]);
         assert_eq!(changed(&BASE.replace("does nothing", "does it"), "1"), ["commands"]);
         assert_eq!(changed(&BASE.replace("[\"p\"]", "[\"q\"]"), "1"), ["vcp_plugins"]);
-        if cfg!(feature = "mcp") {
-            assert_eq!(changed(BASE, "2"), ["mcp:b"]);
-            assert_eq!(changed(&BASE.replace("[\"x\"]", "[\"y\"]"), "1"), ["mcp:a"]);
-        }
+        assert_eq!(changed(BASE, "2"), ["mcp:b"]);
+        assert_eq!(changed(&BASE.replace("[\"x\"]", "[\"y\"]"), "1"), ["mcp:a"]);
         let another = format!("{BASE}[tools]\nrun_as = \"no-such-user\"\n");
         assert_eq!(changed(&another, "1"), expected);
     }

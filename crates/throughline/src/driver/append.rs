@@ -11,7 +11,7 @@ use throughline_engine::{
     TurnOutput, TurnSetup, TurnStart,
 };
 use throughline_store as store;
-use throughline_store::failpoint::BatchFailpoints;
+use throughline_store::BatchFailpoints;
 use throughline_store::{AppendUrgency, Durability, Log, LogError, LogRecord, OwnerEpoch};
 use throughline_wire::CallId;
 use tokio::time::{Duration, Instant};
@@ -146,46 +146,49 @@ impl CallEffects {
 
     fn next_record(&mut self, event: &Event) -> Result<LogRecord, LogError> {
         self.record_effect(event);
-        let (kind, durability) = self.classify(event);
+        let (kind, durability) = (event.kind.name(), self.durability(event));
         Ok(LogRecord::new(event.seq.0, kind, durability, event.to_json().map_err(encode_error)?))
     }
 
-    /// Wire name of an event and its durability: it must survive a power failure if losing it could repeat a side
-    /// effect or lose what a person has sent.
-    fn classify(&self, event: &Event) -> (&'static str, Durability) {
+    /// Durability of an event: it must survive a power failure if losing it could repeat a side effect or lose what a
+    /// person has sent. Clippy names a kind that is new and missing here.
+    #[deny(clippy::wildcard_enum_match_arm)]
+    fn durability(&self, event: &Event) -> Durability {
         use Durability::{Power, Process};
         use EventKind as E;
-        let effect = event.tool_id.as_ref().and_then(|call| self.0.get(call)).copied().unwrap_or_default();
-        let by_effect = if effect.may_repeat() { Process } else { Power };
         match &event.kind {
-            E::StreamStart { .. } => ("stream_start", Power),
-            E::StepStart { .. } => ("step_start", Process),
-            E::StepEnd { .. } => ("step_end", Process),
-            E::BlockStart(_) => ("block_start", Process),
-            E::BlockEnd => ("block_end", Process),
-            E::ContentDelta { .. } => ("content_delta", Process),
-            E::Thinking { .. } => ("thinking", Process),
-            E::Citation { .. } => ("citation", Process),
-            E::ToolUse { .. } => ("tool_use", Process),
-            E::ToolInputDelta { .. } => ("tool_input_delta", Process),
-            E::ToolInputReset => ("tool_input_reset", Process),
-            E::ToolInput(_) => ("tool_input", Process),
-            E::ApprovalRequest { .. } => ("approval_request", Power),
-            E::ApprovalResolved { .. } => ("approval_resolved", Power),
-            E::ToolRedefined { .. } => ("tool_redefined", Power),
-            E::ToolStart { .. } => ("tool_start", by_effect),
-            E::ToolProgress(_) => ("tool_progress", Process),
-            E::ToolResult(_) => ("tool_result", by_effect),
-            E::AudioDelta { .. } => ("audio_delta", Process),
-            E::UserMessage { .. } => ("user_message", Power),
-            E::Waiting { .. } => ("waiting", Process),
-            E::Problem { .. } => ("problem", Process),
-            E::SessionStats(_) => ("session_stats", Process),
-            E::Error(_) => ("error", Process),
-            E::TurnResumed { .. } => ("turn_resumed", Power),
-            E::BlockSuperseded { .. } => ("block_superseded", Process),
-            E::StreamEnd { .. } => (store::STREAM_END, Power),
-            E::Unrecognised => ("unrecognised", Process),
+            E::ToolStart { .. } | E::ToolResult(_) => {
+                let effect = event.tool_id.as_ref().and_then(|call| self.0.get(call)).copied();
+                if effect.unwrap_or_default().may_repeat() { Process } else { Power }
+            }
+            E::StreamStart { .. }
+            | E::ApprovalRequest { .. }
+            | E::ApprovalResolved { .. }
+            | E::ToolRedefined { .. }
+            | E::UserMessage { .. }
+            | E::TurnResumed { .. }
+            | E::StreamEnd { .. } => Power,
+            E::StepStart { .. }
+            | E::StepEnd { .. }
+            | E::BlockStart(_)
+            | E::BlockEnd
+            | E::ContentDelta { .. }
+            | E::ModelText { .. }
+            | E::Thinking { .. }
+            | E::Citation { .. }
+            | E::ToolUse { .. }
+            | E::ToolInputDelta { .. }
+            | E::ToolInputReset
+            | E::ToolInput(_)
+            | E::ToolProgress(_)
+            | E::AudioDelta { .. }
+            | E::Waiting { .. }
+            | E::Problem { .. }
+            | E::SessionStats(_)
+            | E::Error(_)
+            | E::BlockSuperseded { .. }
+            | E::Unrecognised => Process,
+            _ => Power,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_engine::{OfferedTool, ToolAnswer, ToolQuestion, TurnId, TurnInput, TurnLimits};
-use throughline_store::failpoint;
+use throughline_store::hit_failpoint;
 use throughline_tools::{QuestionHandler, ToolExecutor, ToolInvocation, ToolRegistry};
 use throughline_wire::{CallArguments, CallId, CallOutcome, ToolName};
 use tokio::sync::{mpsc, oneshot};
@@ -27,6 +27,7 @@ pub(super) struct RunningTools {
     report_rx: mpsc::Receiver<Box<ToolReport>>,
     report_tx: mpsc::Sender<Box<ToolReport>>,
     asked_max: Duration,
+    output_bytes_max: usize,
     /// Questions that tools have asked, by the number that the machine knows.
     pending_answers: HashMap<u64, oneshot::Sender<ToolAnswer>>,
     question_count: u64,
@@ -64,6 +65,7 @@ impl RunningTools {
             report_rx,
             report_tx,
             asked_max: Duration::from_millis(limits.asked_ms_max),
+            output_bytes_max: limits.output_bytes_max,
             pending_answers: HashMap::new(),
             question_count: 0,
         }
@@ -82,6 +84,7 @@ impl RunningTools {
             idempotency_key: format!("{}-{call}", self.turn),
             attempt,
             timeout: self.timeouts.get(&tool).copied(),
+            output_bytes_max: Some(self.output_bytes_max),
             cancel: cancel.clone(),
             question_handler: self.asker(&call, attempt),
             question_wait_max: self.asked_max,
@@ -99,10 +102,10 @@ impl RunningTools {
                     let _ = report.send(Box::new(ToolReport::Progress(input))).await;
                 }
             };
-            failpoint::hit("tool_begins");
+            hit_failpoint("tool_begins");
             let mut outcome = executor.run(&registry, job, on_progress).await;
             offloader.offload_output(&mut outcome).await;
-            failpoint::hit("tool_done");
+            hit_failpoint("tool_done");
             outcome
         });
         self.running.insert(handle.id(), RunningCall { call, attempt, cancel });

@@ -11,7 +11,7 @@ impl TurnDriver {
         match command {
             // Whoever knows approvals only may answer a tool's question like one; what it fills in is checked as well.
             TurnCommand::Answer { question: ApprovalTarget::One(id), answer, by }
-                if self.elicitations.is_open(&id) =>
+                if self.elicitations.is_open(&id) && !answer.stops_turn() =>
             {
                 if let Ok(answer) = self.elicitations.check(&id, answer.into_tool_answer()) {
                     self.feed(TurnInput::ToolQuestionAnswered { question: id, answer, by });
@@ -92,7 +92,8 @@ impl TurnDriver {
         if let Some(outcome) = decisions::settled_outcome(state, &answer) {
             return self.receipts.reply_when_logged(self.machine.seq(), reply, outcome);
         }
-        let input = if self.elicitations.is_open(&question) {
+        // A denial that stops the turn is the machine's to take whole: a tool's answer has no word for it.
+        let input = if self.elicitations.is_open(&question) && !answer.stops_turn() {
             match self.elicitations.check(&question, answer.clone().into_tool_answer()) {
                 Ok(answer) => {
                     TurnInput::ToolQuestionAnswered { question: question.clone(), answer, by: by.clone() }

@@ -67,9 +67,12 @@ impl PendingDecisions {
                         inputs.push(answer.into_input(ApprovalTarget::One(approval_id.clone()), &by));
                     }
                 }
-                EventKind::ApprovalResolved { approval_id, decision, by, arguments, content, .. } => {
+                EventKind::ApprovalResolved {
+                    approval_id, decision, by, arguments, content, stop, ..
+                } => {
                     let content = arguments.clone().or_else(|| content.clone());
-                    let resolution = QuestionResolution { decision: *decision, by: by.clone(), content };
+                    let resolution =
+                        QuestionResolution { decision: *decision, by: by.clone(), content, stop: *stop };
                     self.resolved(approval_id, &resolution);
                 }
                 EventKind::Problem { code, excerpt, .. } if REJECTION_CODES.contains(&code.as_str()) => {

@@ -11,6 +11,7 @@ mod decisions;
 mod elicitation;
 mod model;
 mod receipts;
+mod request_hooks;
 mod timers;
 
 pub(crate) use append::read_turn;
@@ -30,6 +31,7 @@ use elicitation::PendingElicitations;
 use futures_util::FutureExt;
 use model::ModelCall;
 use receipts::LogReceipts;
+use request_hooks::RequestHooks;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -38,10 +40,11 @@ use throughline_engine::{
     ArgumentValidation, Event, EventKind, FailureKind, Outbox, RememberedDecision, StepProviderState, Turn,
     TurnAction, TurnId, TurnInput, TurnOutput, TurnSetup, TurnStart, UpstreamFailure,
 };
-use throughline_store::failpoint::{self, SafetyRule};
 use throughline_store::{Log, LogError, TurnClaim};
-use throughline_tools::{ToolExecutor, ToolRegistry};
+use throughline_store::{SafetyRule, hit_failpoint};
+use throughline_tools::{SourceHook, ToolExecutor, ToolRegistry};
 use throughline_wire::text::CallFormat;
+use throughline_wire::{CallArguments, WireName};
 use timers::{TimerQueue, TimerSleep};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -80,6 +83,8 @@ pub(crate) struct DriverContext {
     pub commands: mpsc::Receiver<Box<TurnCommand>>,
     /// Messages that the user sends during the turn.
     pub steering_queue: SteeringQueue,
+    /// The effects of sources on requests.
+    pub hooks: Vec<Arc<dyn SourceHook>>,
     /// Stores and loads content that is too large for the log.
     pub offloader: MediaOffloader,
     pub append_lag: AppendLag,
@@ -88,6 +93,8 @@ pub(crate) struct DriverContext {
     /// The turn's handle was dropped: the turn must stop.
     pub abandoned: CancellationToken,
     pub observer: ObservedTurn,
+    /// Call with which the turn begins, instead of a model call.
+    pub first_call: Option<(WireName, CallArguments)>,
 }
 
 /// Drives a turn to its end and returns its result. A panic anywhere, or a log that refuses, ends the turn as
@@ -141,6 +148,7 @@ struct TurnDriver {
     steering_queue: SteeringQueue,
     clients: TurnClients,
     observer: ObservedTurn,
+    first_call: Option<(WireName, CallArguments)>,
 }
 
 /// State of the command channel: some senders left, or all dropped.
@@ -173,10 +181,12 @@ impl TurnDriver {
             mut commands,
             steering_queue,
             offloader,
+            hooks,
             append_lag,
             clients,
             abandoned,
             observer,
+            first_call,
             ..
         } = context;
         let (logged, provider_states) = match origin {
@@ -194,7 +204,7 @@ impl TurnDriver {
             outbox: Outbox::new(),
             out,
             clock,
-            model: ModelCall::new(call_format, offloader),
+            model: ModelCall::new(call_format, offloader, RequestHooks::new(hooks)),
             upstreams,
             registry,
             tools,
@@ -206,6 +216,7 @@ impl TurnDriver {
             steering_queue,
             clients,
             observer,
+            first_call,
         };
         driver.observer.resumed(&logged);
         driver.replay(&logged);
@@ -268,7 +279,7 @@ impl TurnDriver {
                         driver.feed(TurnInput::Timer { id });
                     }
                 }
-                // R: design §3a: while the outbox is full the upstream is not read.
+                // While the outbox is full the upstream is not read.
                 item = driver.model.next(), if !driver.outbox.is_full() => {
                     for input in driver.model.next_inputs(item, appender.state()) {
                         driver.feed(input);
@@ -310,7 +321,7 @@ impl TurnDriver {
         let mut further = VecDeque::new();
         while let Some(input) = next {
             self.machine.apply(input, self.clock.now(), &mut self.out);
-            if failpoint::is_disabled(SafetyRule::IntentFirst) {
+            if SafetyRule::IntentFirst.is_disabled() {
                 further.extend(self.start_tools_early());
             }
             further.extend(self.outbox.push(&mut self.out));
@@ -352,7 +363,11 @@ impl TurnDriver {
     fn perform(&mut self, action: TurnAction) -> Option<TurnInput> {
         match action {
             TurnAction::CallModel { step, attempt, upstream, request } => {
-                failpoint::hit("model_call");
+                hit_failpoint("model_call");
+                if let Some((name, arguments)) = self.first_call.clone().filter(|_| step == 1) {
+                    self.model.start_with_call(step, attempt, name, arguments);
+                    return None;
+                }
                 let Some(Some(client)) = self.upstreams.get(upstream) else {
                     let failure = UpstreamFailure {
                         kind: FailureKind::Unsendable,

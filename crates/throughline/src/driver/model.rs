@@ -1,5 +1,6 @@
 //! The model call of a turn: one at a time, part of the turn's own task, read only when there is room.
 
+use super::request_hooks::RequestHooks;
 use crate::clock::TurnClock;
 use crate::media::MediaOffloader;
 use crate::observe::ObservedCall;
@@ -10,7 +11,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use throughline_engine::{FailureKind, TurnInput, UpstreamFailure};
 use throughline_wire::text::CallFormat;
-use throughline_wire::{ModelRequest, StepEvent};
+use throughline_wire::{
+    CallArguments, CallKind, CallSlot, FinishReason, ModelRequest, SealEvidence, StepEvent, StreamEnd,
+    WireName,
+};
 use tokio::time::Instant;
 
 /// Most bytes of deltas that are held together while the log is busy.
@@ -22,10 +26,11 @@ pub(super) struct ModelCall {
     /// Transport of tool calls.
     call_format: CallFormat,
     offloader: MediaOffloader,
+    hooks: RequestHooks,
     current: Option<CurrentCall>,
     /// The current call and its deadline: attempts of one call share their time.
     deadline: Option<CallDeadline>,
-    /// Deltas received while an append was pending: neighbours are joined, so that a slow log gets fewer and larger
+    /// Deltas received while an append was pending: neighbors are joined, so that a slow log gets fewer and larger
     /// events.
     held_events: EventBatch,
 }
@@ -45,8 +50,8 @@ struct CurrentCall {
 }
 
 impl ModelCall {
-    pub(super) fn new(call_format: CallFormat, offloader: MediaOffloader) -> Self {
-        Self { call_format, offloader, ..Self::default() }
+    pub(super) fn new(call_format: CallFormat, offloader: MediaOffloader, hooks: RequestHooks) -> Self {
+        Self { call_format, offloader, hooks, ..Self::default() }
     }
 
     /// Begins a call. One that is still going on is given up: the machine has asked for another.
@@ -62,10 +67,11 @@ impl ModelCall {
         let deadline = self.deadline_for(step, &client);
         let (handoff, calls, offloader) =
             (ModelHandoff::default(), self.call_format.clone(), self.offloader.clone());
-        let out = handoff.clone();
+        let (out, hooks) = (handoff.clone(), self.hooks.clone());
         let call = async move {
             let call = AssertUnwindSafe(async {
                 offloader.hydrate(&mut request).await;
+                hooks.apply(&mut request).await;
                 let time = CallTime { clock: &clock, deadline };
                 client.call(request, &calls, time, watch, &offloader, &out).await;
             });
@@ -77,6 +83,35 @@ impl ModelCall {
         };
         self.held_events = EventBatch::default();
         self.current = Some(CurrentCall { step, attempt, handoff, call: Some(Box::pin(call)) });
+    }
+
+    /// Takes a given call for the whole reply: no model is asked.
+    pub(super) fn start_with_call(
+        &mut self,
+        step: u32,
+        attempt: u32,
+        name: WireName,
+        arguments: CallArguments,
+    ) {
+        let (handoff, slot) = (ModelHandoff::default(), CallSlot(0));
+        let reply = vec![
+            StepEvent::CallOpened {
+                slot,
+                position: 0,
+                upstream_id: None,
+                name,
+                kind: CallKind::Function,
+                arguments: Some(arguments.text.clone().into()),
+            },
+            StepEvent::CallArguments { slot, delta: arguments.text.clone().into() },
+            StepEvent::CallSealed { slot, seal: SealEvidence::Explicit, arguments },
+            StepEvent::Finish { reason: FinishReason::ToolCalls, raw: None },
+            StepEvent::End(StreamEnd::Complete),
+        ];
+        let out = handoff.clone();
+        let call = async move { out.put(ModelItem::Events(reply)).await };
+        self.held_events = EventBatch::default();
+        self.current = Some(CurrentCall { step, attempt, handoff, call: Some(call.boxed()) });
     }
 
     /// Deadline of this attempt: another upstream has time of its own, and so has the next step.
@@ -167,7 +202,6 @@ fn broken_failure(message: &str) -> UpstreamFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throughline_wire::{CallSlot, StreamEnd};
 
     /// A call in progress without a task.
     fn going_on() -> ModelCall {
@@ -184,7 +218,7 @@ mod tests {
         TurnInput::Model { step: 1, attempt: 2, event }
     }
 
-    // R: T2, design §6
+    // R: T2
     #[test]
     fn deltas_are_joined_while_the_log_is_busy_and_only_then() {
         let mut call = going_on();

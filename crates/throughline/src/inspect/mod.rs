@@ -2,7 +2,6 @@
 //! nothing.
 // R: X2, X3, W8, A1
 
-pub(crate) mod redecode;
 pub mod views;
 
 use crate::agent::{Agent, TextProtocolKind, ToolSelection};
@@ -68,6 +67,7 @@ pub enum CallOrigin {
 
 /// Prediction of a call's fate in a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CallPrediction {
     /// It would run.
     Runs {

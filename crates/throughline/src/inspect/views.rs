@@ -1,5 +1,5 @@
 //! Tools, prompts and inspected replies as data: one form for `throughline tools --json`, `throughline parse --json`
-//! and the server's API.
+//! and the server's API, with the feature `openapi` also its schemas.
 // R: L3, X5, W8
 
 use super::{CallOrigin, CallPrediction, InspectedCall, ReplyInspection};
@@ -9,36 +9,43 @@ use serde_json::Value;
 use throughline_engine::Effect;
 use throughline_tools::{AgentCallable, PermissionRule, RegisteredTool, RunsOn, ToolAvailability};
 use throughline_wire::text::{FindingKind, MarkupFinding};
-use throughline_wire::{ToolName, WireName};
+use throughline_wire::{ToolName, WireName, visible};
 
-/// A tool, and whether an agent is offered it.
+/// A tool, as an agent is offered it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ToolInfo))]
 pub struct ToolDescription {
     /// `group.method`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "files.read"))]
     pub name: ToolName,
-    /// Display name.
+    /// Title for people.
     pub title: String,
-    /// Purpose, for the model.
+    /// Description for the model.
     pub description: String,
-    /// Effect of running it.
+    /// Effect: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "read"))]
     pub effect: Effect,
-    /// Its source: `builtin`, `mcp:files`, ...
+    /// Source: `builtin`, `mcp:files`, ...
+    #[cfg_attr(feature = "openapi", schema(example = "builtin"))]
     pub source: String,
-    /// True if models may call it at all.
+    /// True if models may call it.
     pub callable: bool,
     /// True if the agent is offered it.
     pub offered: bool,
-    /// Reason for leaving it out, in a sentence.
+    /// Reason why it is not offered.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
-    /// True if it asks for approval where no rule decides.
+    /// True if it asks for approval where no rule decides otherwise.
     pub asks: bool,
-    /// Its name at upstreams.
+    /// Name in model requests.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub wire_name: WireName,
-    /// Location where it runs: `here`, or `client` = in a connected page or app.
+    /// `here`, or `client` = in a connected page or app.
     pub runs_on: &'static str,
-    /// Its time limit, in milliseconds.
+    /// Time limit in milliseconds.
     pub timeout_ms: u64,
     /// JSON Schema of its arguments.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub parameters: Value,
 }
 
@@ -71,48 +78,53 @@ impl ToolDescription {
     }
 }
 
-/// Prompt and tools of an agent, and their cost.
+/// Prompt of an agent in one mode.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = PromptPreview))]
 pub struct PromptDescription {
     /// Name of the agent.
     pub agent: String,
-    /// Transport of tool calls.
+    /// Tool-calling mode.
     pub mode: &'static str,
-    /// The text protocol, if they travel as text.
+    /// Text protocol; absent if calls are native.
     pub protocol: Option<&'static str>,
-    /// The system prompt, tools included if they travel as text.
+    /// System prompt, including the tools in text mode.
     pub prompt: String,
-    /// Value of `{{ tools }}`; empty if tools travel natively.
+    /// Text that replaces `{{ tools }}`; empty if calls are native.
     pub tools_text: String,
     /// Names of the offered tools.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub tools: Vec<ToolName>,
-    /// Tools that are not offered, and why.
+    /// Tools that are not offered, with reasons.
     pub left_out: Vec<WithheldTool>,
-    /// `tools("…")` of the prompt that mean nothing.
+    /// `tools("…")` in the prompt that match nothing.
     pub unmatched: Vec<String>,
     /// Cost in tokens.
     pub tokens: PromptTokens,
 }
 
-/// A tool that an agent is not offered.
+/// A tool that is not offered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = OmittedTool))]
 pub struct WithheldTool {
     /// The tool.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: ToolName,
-    /// The first reason that holds.
+    /// The first reason that applies.
     pub why: String,
 }
 
 /// Tokens of everything that is sent before the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = PromptTokensInfo))]
 pub struct PromptTokens {
-    /// Total: the prompt, and natively the tools.
+    /// Total.
     pub total: usize,
-    /// The prompt alone.
+    /// Tokens of the prompt.
     pub prompt: usize,
-    /// The tools by their source.
+    /// Tokens of the tools by source.
     pub sources: Vec<SourceTokens>,
-    /// `exact`, or `estimated` without a tokenizer.
+    /// `exact` or `estimated`.
     pub counting: &'static str,
 }
 
@@ -147,58 +159,67 @@ impl From<&ToolSelection> for PromptDescription {
     }
 }
 
-/// Contents of a reply.
+/// Parsed reply.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ParsedReply))]
 pub struct InspectionDescription {
     /// Calls and refused blocks, in the order of the text.
     pub requests: Vec<RequestDescription>,
-    /// Other findings, in the order of the text.
+    /// Warnings, in the order of the text.
     pub warnings: Vec<WarningDescription>,
-    /// The text that a reader would see.
+    /// Text without markup, as a reader sees it.
     pub text: String,
 }
 
-/// A call in a text, or a block that is none.
+/// A call in a text, or a block that was refused.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ParsedRequest))]
 pub struct RequestDescription {
     /// The text protocol, or the format of a leaked call.
     pub format: &'static str,
-    /// It is another model's markup, and not of a text protocol.
+    /// True for another model's markup that leaked into the text.
     pub leaked: bool,
-    /// As it was written.
+    /// Name as written.
     pub name: String,
-    /// The tool that it means.
+    /// The tool that it calls.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub tool: Option<ToolName>,
     /// The arguments, if they could be read.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub arguments: Option<Value>,
+    /// The same as JSON text for people: nothing in it is invisible, and it reads as the same value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments_text: Option<String>,
     /// `runs`, `asks`, `denied` or `not_started`.
     pub outlook: &'static str,
     /// The rule that decides.
     pub rule: Option<String>,
-    /// Reason for not running it.
+    /// Reason why it would not run.
     pub why: Option<String>,
-    /// From 1.
+    /// Line, from 1.
     pub line: u32,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: u32,
     /// First byte of the block.
     pub start: usize,
-    /// Offset of the byte after it.
+    /// First byte after it.
     pub end: usize,
 }
 
 /// A finding in a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ParsedWarning))]
 pub struct WarningDescription {
-    /// A stable word.
+    /// Stable code.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub kind: FindingKind,
-    /// From 1.
+    /// Line, from 1.
     pub line: u32,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: u32,
-    /// In bytes of the text.
+    /// Byte offset in the text.
     pub at: usize,
-    /// A sentence.
+    /// Message.
     pub message: String,
 }
 
@@ -212,14 +233,17 @@ impl From<&ReplyInspection> for InspectionDescription {
     }
 }
 
-/// Prediction of a call's fate in a turn.
+/// Expected handling of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CallOutlook))]
 pub struct PredictionDescription {
     /// `runs`, `asks`, `denied` or `not_started`.
+    #[cfg_attr(feature = "openapi", schema(example = "asks"))]
     pub outlook: &'static str,
-    /// The rule that decides.
+    /// The rule that decides: `rule:2 allow files.*` is the second of the policy.
+    #[cfg_attr(feature = "openapi", schema(example = "rule:2 allow files.*"))]
     pub rule: Option<String>,
-    /// Reason for not running it.
+    /// Reason why it would not run.
     pub why: Option<String>,
 }
 
@@ -243,6 +267,7 @@ impl From<&InspectedCall> for RequestDescription {
             leaked: request.origin == CallOrigin::Leaked,
             name: request.name.clone(),
             tool: request.tool.clone(),
+            arguments_text: request.arguments.as_ref().map(visible::json),
             arguments: request.arguments.clone(),
             outlook,
             rule,

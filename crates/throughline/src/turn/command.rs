@@ -65,6 +65,7 @@ pub enum CommandAck {
 /// Outcome of sending a message to a running turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a message that is not queued is not heard"]
+#[non_exhaustive]
 pub enum SendResult {
     /// It waits for its time.
     Queued(UserMessageId),

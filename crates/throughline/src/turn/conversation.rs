@@ -1,11 +1,13 @@
 //! Conversations: turns that share a history.
 
 use super::command::SendResult;
+use super::durable::ConversationStore;
 use super::handle::{TurnControl, TurnHandle};
 use super::hooks::TurnHooks;
 use super::request::{TurnRequest, UserInput};
 use crate::agent::ToolMode;
 use crate::app::Throughline;
+use crate::clock::TurnClock;
 use crate::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use throughline_engine::{ConversationId, MessageTiming, QueuedMessage, RememberedDecision};
@@ -45,19 +47,34 @@ pub struct Conversation {
     leftover: Vec<QueuedMessage>,
     /// Settings common to all turns of this conversation.
     request_template: TurnRequest,
+    /// `None` = it ends with the process.
+    store: Option<ConversationStore>,
 }
 
 impl Conversation {
     pub(crate) fn new(app: Throughline) -> Self {
         Self {
             app,
-            id: ConversationId::new(format!("conv_{}", Uuid::now_v7().simple())),
+            id: new_id(),
             history: Arc::default(),
             remembered: Arc::default(),
             last_turn: None,
             leftover: Vec::new(),
             request_template: TurnRequest::default(),
+            store: None,
         }
+    }
+
+    pub(super) fn with_id(self, id: ConversationId) -> Self {
+        Self { id, ..self }
+    }
+
+    pub(super) fn app(&self) -> &Throughline {
+        &self.app
+    }
+
+    pub(super) fn set_store(&mut self, store: ConversationStore) {
+        self.store = Some(store);
     }
 
     /// Goes on from a history.
@@ -84,6 +101,11 @@ impl Conversation {
     // R: T3, T9
     pub fn set_mode(&mut self, mode: Option<ToolMode>) {
         self.request_template.mode = mode;
+    }
+
+    /// Instructions on top of the agent's own, from now on; `None` = the agent's alone.
+    pub fn set_instructions(&mut self, instructions: Option<String>) {
+        self.request_template.instructions = instructions;
     }
 
     /// From now on this user's clients run tools (see [`Throughline::connect_client`]).
@@ -155,7 +177,12 @@ impl Conversation {
             ..self.request_template.clone()
         };
         let (history, remembered) = (self.history.clone(), self.remembered.clone());
-        let hooks = TurnHooks::default()
+        let user = self.request_template.user.clone();
+        let hooks = match &self.store {
+            Some(store) => store.hooks(user.as_deref()),
+            None => TurnHooks::default(),
+        };
+        let hooks = hooks
             .on_end(move |ended| {
                 history.lock().unwrap_or_else(PoisonError::into_inner).extend(ended.added_messages);
             })
@@ -163,7 +190,19 @@ impl Conversation {
                 remembered.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
             });
         let prepared = self.app.prepare(request).await?;
-        let turn = self.app.start_prepared(prepared, hooks).await?;
+        let turn_id = prepared.turn_id().clone();
+        if let Some(store) = &mut self.store {
+            store.begin(&self.id, &prepared, TurnClock::start().now()).await?;
+        }
+        let turn = match self.app.start_prepared(prepared, hooks).await {
+            Ok(turn) => turn,
+            Err(error) => {
+                if let Some(store) = &self.store {
+                    store.cancel(user.as_deref(), &turn_id, TurnClock::start().now()).await;
+                }
+                return Err(error);
+            }
+        };
         let before = self.last_turn.replace(turn.control());
         self.leftover.extend(before.iter().flat_map(TurnControl::take_queued));
         Ok(turn)
@@ -185,10 +224,19 @@ impl Conversation {
         self.remembered = Arc::default();
     }
 
-    /// Clears the history and the remembered decisions.
+    /// Clears the history and the remembered decisions. In a store the conversation stays as it is, and what follows is a
+    /// new one under a new id.
     pub fn clear(&mut self) {
+        if let Some(store) = &self.store {
+            self.store = Some(store.for_new_conversation());
+            self.id = new_id();
+        }
         self.forget_approvals();
         // A turn that is still running adds to the old history, which nobody reads any more.
         self.history = Arc::default();
     }
+}
+
+fn new_id() -> ConversationId {
+    ConversationId::new(format!("conv_{}", Uuid::now_v7().simple()))
 }

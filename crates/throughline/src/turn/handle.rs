@@ -1,5 +1,6 @@
 //! A running turn as its starter sees it: a cursor in its log, and a control to send commands.
 
+use super::answer::{self, AnswerError};
 use super::append_lag::AppendLag;
 use super::command::{
     CancelCallResult, CommandAck, RetractResult, SendResult, ToolAnswerResult, TurnCommand,
@@ -8,6 +9,7 @@ use super::request::UserInput;
 use super::steering_queue::{EnqueueResult, SteeringQueue};
 use crate::approval::{ApprovalOutcome, ApprovalResponse};
 use crate::media::MediaOffloader;
+use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +45,7 @@ use uuid::Uuid;
 /// let mut turn = app.ask("Lunch at noon, please.").await?;
 /// while let Some(event) = turn.next().await {
 ///     match &event.kind {
-///         EventKind::ContentDelta { text } => print!("{text}"),
+///         EventKind::ContentDelta { text, .. } => print!("{text}"),
 ///         EventKind::ApprovalRequest { approval_id, question, .. } => {
 ///             println!("{question}");
 ///             let _ = turn.answer(approval_id.clone(), ApprovalDecision::Approve).await;
@@ -104,6 +106,16 @@ impl TurnHandle {
     pub async fn finish(mut self) -> AssistantMessage {
         while self.next().await.is_some() {}
         self.message
+    }
+
+    /// Reads to the end and returns the answer as a value. The request must have asked for one:
+    /// [`TurnRequest::answer_as`](crate::TurnRequest::answer_as), or `answer_schema` with a schema of your own and
+    /// [`serde_json::Value`] as `T`.
+    ///
+    /// # Errors
+    /// The turn failed or was stopped, or its last text is no such value.
+    pub async fn finish_as<T: DeserializeOwned>(self) -> Result<T, AnswerError> {
+        answer::read(&self.finish().await)
     }
 
     /// Answers one question. See [`TurnControl::answer`].
@@ -203,7 +215,12 @@ impl TurnControl {
 
     /// Answers all questions that are open now.
     pub async fn answer_all(&self, decision: ApprovalDecision, reason: Option<String>) -> CommandAck {
-        let answer = ApprovalResponse::from_decision(decision, reason);
+        self.answer_all_with(ApprovalResponse::from_decision(decision, reason)).await
+    }
+
+    /// Answers all questions that are open now, for longer than their calls or with the end of the turn.
+    // R: A2
+    pub async fn answer_all_with(&self, answer: ApprovalResponse) -> CommandAck {
         self.send_command(TurnCommand::Answer {
             question: ApprovalTarget::All,
             answer,

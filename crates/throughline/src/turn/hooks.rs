@@ -1,5 +1,6 @@
 //! Callbacks for the end of a turn.
 
+use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 use throughline_engine::{RememberedDecision, TurnId, TurnStatus, UnixMillis};
@@ -13,7 +14,10 @@ pub struct TurnHooks {
     /// Receives each answer that applies to the conversation from now on, once the log has it. May block its thread;
     /// the turn does not end before it has returned.
     pub on_remembered: Arc<dyn Fn(RememberedDecision) + Send + Sync>,
+    pub(crate) record_end: Option<RecordEnd>,
 }
+
+type RecordEnd = Box<dyn FnOnce(TurnResult) -> BoxFuture<'static, ()> + Send>;
 
 /// Result of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,6 +49,17 @@ impl TurnHooks {
         self
     }
 
+    /// Hooks that record the end: the future is awaited when the log holds the last event, before `on_end` and before any
+    /// viewer sees the end of the turn.
+    #[must_use]
+    pub fn record_end<F>(mut self, record: impl FnOnce(TurnResult) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.record_end = Some(Box::new(move |result| Box::pin(record(result))));
+        self
+    }
+
     /// Hooks with a callback for decisions that apply to the conversation.
     #[must_use]
     pub fn on_remembered(
@@ -59,7 +74,7 @@ impl TurnHooks {
 impl Default for TurnHooks {
     /// No callbacks.
     fn default() -> Self {
-        Self { on_end: Box::new(|_| ()), on_remembered: Arc::new(|_| ()) }
+        Self { on_end: Box::new(|_| ()), on_remembered: Arc::new(|_| ()), record_end: None }
     }
 }
 

@@ -1,9 +1,11 @@
 //! One turn: its request, its start, the handle of its owner, and the commands that reach it while it runs. A
 //! conversation is several of them.
 
+mod answer;
 mod append_lag;
 mod command;
 mod conversation;
+mod durable;
 mod handle;
 mod hooks;
 mod request;
@@ -11,14 +13,16 @@ mod start;
 mod steering_queue;
 mod stored;
 
+pub use answer::{AnswerError, AnswerSchema};
 pub(crate) use append_lag::AppendLag;
 pub(crate) use command::TurnCommand;
 pub use command::{
     CancelCallResult, ClientAnswerResult, CommandAck, RetractResult, SendResult, ToolAnswerResult,
 };
 pub use conversation::Conversation;
+pub use durable::ResumedTurns;
 pub use handle::{TurnControl, TurnHandle};
 pub use hooks::{TurnHooks, TurnResult};
-pub use request::{PersonaMode, TurnRequest, UserInput};
+pub use request::{FirstCall, PersonaMode, TurnRequest, UserInput};
 pub(crate) use steering_queue::SteeringQueue;
 pub use stored::{HistorySource, PreparedTurn, STORED_TURN_VERSION, StoredTurn};

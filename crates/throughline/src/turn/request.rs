@@ -7,9 +7,12 @@ use crate::clients::ClientToolSpec;
 use crate::observe::KeepRaw;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use throughline_engine::{ConversationId, RememberedDecision, TurnId};
-use throughline_tools::ToolToggle;
-use throughline_wire::{Media, Message, ModelSettings, ToolChoice, UserPart};
+use throughline_tools::{ToolToggle, argument_schema};
+use throughline_wire::{Media, Message, ModelSettings, ToolChoice, ToolName, UserPart};
 
 /// One turn to be run, with everything that can differ from the application's own settings.
 ///
@@ -17,10 +20,9 @@ use throughline_wire::{Media, Message, ModelSettings, ToolChoice, UserPart};
 /// use throughline::TurnRequest;
 ///
 /// let request = TurnRequest {
-///     input: "Sum up our conversation.".into(),
 ///     agent: Some("clerk".to_owned()),
 ///     instructions: Some("Answer in one sentence.".to_owned()),
-///     ..TurnRequest::default()
+///     ..TurnRequest::new("Sum up our conversation.")
 /// };
 /// assert!(request.history.is_empty());
 /// ```
@@ -53,6 +55,9 @@ pub struct TurnRequest {
     pub instructions: Option<String>,
     /// Sampling that differs from the agent's.
     pub settings: ModelSettings,
+    /// Call with which the turn begins, as if the model had made it: rules, questions and the log are those of any call,
+    /// and the model is asked once it has ended.
+    pub first_call: Option<FirstCall>,
     /// Tools declared by the requester, offered under exactly their names. A call of one waits until
     /// [`Throughline::answer_client_call`](crate::Throughline::answer_client_call) answers it, at most `own_tool_ms_max`. Their effect and timeout settings
     /// are ignored: they run where they were declared.
@@ -72,6 +77,55 @@ pub struct TurnRequest {
     /// [`TurnObserver`](crate::TurnObserver), with no other effect.
     // R: O1
     pub trace_parent: Option<String>,
+    /// JSON Schema of the answer: the model is instructed to answer with one JSON value that fits it. See
+    /// [`answer_as`](Self::answer_as).
+    pub answer_schema: Option<Value>,
+}
+
+impl TurnRequest {
+    /// A turn with this input and the application's settings.
+    pub fn new(input: impl Into<UserInput>) -> Self {
+        Self { input: input.into(), ..Self::default() }
+    }
+
+    /// Instructs the model to answer with a value of this type; [`TurnHandle::finish_as`](crate::TurnHandle::finish_as)
+    /// reads it. [`Throughline::ask_as`](crate::Throughline::ask_as) does both, and asks once more if it cannot be read.
+    #[must_use]
+    pub fn answer_as<T: JsonSchema>(self) -> Self {
+        Self { answer_schema: Some(argument_schema::<T>()), ..self }
+    }
+}
+
+impl<I: Into<UserInput>> From<I> for TurnRequest {
+    fn from(input: I) -> Self {
+        Self::new(input)
+    }
+}
+
+/// Call with which a turn begins.
+///
+/// ```
+/// use throughline::{FirstCall, TurnRequest};
+///
+/// let request = TurnRequest {
+///     input: "Run `notes.save` again.".into(),
+///     first_call: Some(FirstCall::new("notes.save", serde_json::json!({"text": "milk"}))),
+///     ..TurnRequest::default()
+/// };
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FirstCall {
+    /// A tool that the agent offers.
+    pub tool: ToolName,
+    /// Arguments of the call.
+    pub arguments: Value,
+}
+
+impl FirstCall {
+    /// A call of this tool.
+    pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
+        Self { tool: ToolName::new(tool), arguments }
+    }
 }
 
 /// The agent, or the model without the agent's prompt and tools.

@@ -1,6 +1,7 @@
 //! Start of a turn, in two halves: [`Throughline::prepare`] decides everything, [`Throughline::start_prepared`] does it.
 //! [`Throughline::resume`] continues a turn of another process with the second half alone.
 
+use super::answer;
 use super::append_lag::AppendLag;
 use super::command::COMMANDS_MAX;
 use super::handle::{TurnControl, TurnHandle};
@@ -25,7 +26,7 @@ use throughline_engine::{MessageId, OfferedTool, TurnId, TurnLimits, TurnSetup, 
 use throughline_store::{LogTail, TurnClaim};
 use throughline_tools::{TOOL_TIMEOUT_DEFAULT, ToolRegistry, ToolToggle};
 use throughline_wire::text::TextProtocol;
-use throughline_wire::{Message, ModelSettings, ToolChoice, ToolName, WireName};
+use throughline_wire::{CallArguments, Message, ModelSettings, ToolChoice, ToolName, WireName};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -35,8 +36,8 @@ impl Throughline {
     ///
     /// # Errors
     /// As in [`ask`](Self::ask).
-    pub async fn start_turn(&self, request: TurnRequest) -> Result<TurnHandle, Error> {
-        let prepared = self.prepare(request).await?;
+    pub async fn start_turn(&self, request: impl Into<TurnRequest>) -> Result<TurnHandle, Error> {
+        let prepared = self.prepare(request.into()).await?;
         self.start_prepared(prepared, TurnHooks::default()).await
     }
 
@@ -46,8 +47,9 @@ impl Throughline {
     /// # Errors
     /// Only what keeps a turn from starting: an unknown agent, model or upstream, a missing key, a tool of the
     /// request whose name is taken.
-    pub async fn prepare(&self, request: TurnRequest) -> Result<PreparedTurn, Error> {
+    pub async fn prepare(&self, mut request: TurnRequest) -> Result<PreparedTurn, Error> {
         let inner = &self.inner;
+        forbid_tools_on_demand(&mut request);
         self.wait_for_sources().await;
         let plan = self.plan();
         let agent = &*self.agent_for(request.agent.as_deref(), &request.user)?;
@@ -81,7 +83,9 @@ impl Throughline {
         let declared_tools =
             clients::request_tools(request_tools, &tools, &registry, limits.own_tool_ms_max)?;
         let (callable, mut remarks) = tool_transport::callable_tools(declared_tools, selection.protocol);
-        let instructions = join_instructions(&selection, request.instructions, &callable, !tools.is_empty());
+        let answer_form = request.answer_schema.as_ref().map(answer::instructions);
+        let asked = [request.instructions, answer_form].into_iter().flatten();
+        let instructions = join_instructions(&selection, asked, &callable, !tools.is_empty());
         tools.extend(callable);
         let tool_choice = match request.tool_choice {
             ToolChoice::None => ToolChoice::Auto,
@@ -109,6 +113,12 @@ impl Throughline {
         offloader.offload_messages(&mut turn_history).await;
         let mut input = request.input.into_parts();
         offloader.offload_parts(&mut input).await;
+        if let Some(first) = &request.first_call
+            && !tools.iter().any(|tool| tool.name == first.tool)
+        {
+            let (agent, tool) = (agent.name.clone(), first.tool.as_str().to_owned());
+            return Err(Error::FirstCallNotOffered { agent, tool });
+        }
         let setup = TurnSetup {
             agent: agent.name.clone(),
             instructions,
@@ -123,6 +133,7 @@ impl Throughline {
             start: agent.tool_call.start,
             execution: agent.tool_call.execution,
             policy: agent.policy(),
+            text_rules: agent.text_rules.clone(),
             remembered,
             guard: agent.guard,
             approval: request.approval.unwrap_or_else(|| inner.approval.clone()).into(),
@@ -158,6 +169,7 @@ impl Throughline {
             keep_raw,
             trace_parent: request.trace_parent,
             decode_profiles,
+            first_call: request.first_call,
         };
         Ok(PreparedTurn { stored, history: conversation_history, upstreams })
     }
@@ -229,6 +241,14 @@ impl Throughline {
         let clock = TurnClock::start();
         let call_format = stored.call_format()?;
         let setup = stored.setup_with_history(history);
+        let first_call = stored.first_call.map(|first| {
+            let offered = setup.tools.iter().find(|tool| tool.name == first.tool);
+            let name = offered.map(|tool| tool.wire_name.clone());
+            (
+                name.unwrap_or_else(|| WireName::new(first.tool.as_str())),
+                CallArguments::from_value(first.arguments),
+            )
+        });
         let StoredTurn { start, user, keep_raw, trace_parent, .. } = stored;
         let id = start.turn_id.clone();
         let facts = TurnFacts {
@@ -265,21 +285,27 @@ impl Throughline {
             approval_handler: inner.approval_handler.clone(),
             approval_sink: self.store_remembered(clock, user.as_deref(), hooks.on_remembered),
             commands,
+            hooks: inner.toolbox.hooks(),
             steering_queue: steering_queue.clone(),
             offloader: offloader.clone(),
             append_lag: append_lag.clone(),
             clients: TurnClients::new(inner.clients.clone(), id.clone(), user, sender.clone()),
             abandoned: abandoned.clone(),
             observer: ObservedTurn::new(inner.observer.clone(), facts),
+            first_call,
         };
         let ended = finished.clone().drop_guard();
-        let on_end = hooks.on_end;
+        let (on_end, record_end) = (hooks.on_end, hooks.record_end);
         let turn_id = id.clone();
         tokio::spawn(async move {
             // Whatever happens in here, whoever follows the turn is told that it is over.
             let _ended = ended;
             let ended = driver::drive(setup, start, origin, context).await;
-            on_end(TurnResult { turn_id, ..ended });
+            let ended = TurnResult { turn_id, ..ended };
+            if let Some(record_end) = record_end {
+                record_end(ended.clone()).await;
+            }
+            on_end(ended);
         });
         let control = TurnControl {
             commands: sender,
@@ -292,6 +318,18 @@ impl Throughline {
         };
         Ok(TurnHandle::new(id, log, tail, control))
     }
+}
+
+/// Marker of VCP in a system prompt: no tools of ours in this turn.
+const TOOLS_FORBIDDEN: &str = "[[VCPToolUse=Forbidden]]";
+
+/// Obeys the marker, and takes it out of the instructions. Tools that the request itself declares stay.
+fn forbid_tools_on_demand(request: &mut TurnRequest) {
+    let Some(text) = request.instructions.as_mut().filter(|text| text.contains(TOOLS_FORBIDDEN)) else {
+        return;
+    };
+    *text = text.replace(TOOLS_FORBIDDEN, "");
+    request.tools = ToolToggle::Off;
 }
 
 /// The agent as modified by the request. If a request's tool and an agent's tool have the same name on the wire, the
@@ -320,12 +358,12 @@ fn apply_request<'a>(agent: &'a Agent, request: &TurnRequest, registry: &ToolReg
 /// The agent's prompt first, then what the request says, then the request's own tools where they travel as text.
 fn join_instructions(
     selection: &ToolSelection,
-    request_instructions: Option<String>,
+    request_instructions: impl IntoIterator<Item = String>,
     request_tools: &[OfferedTool],
     guide_included: bool,
 ) -> Option<String> {
     let mut parts = Vec::from_iter(selection.instructions());
-    parts.extend(request_instructions.filter(|text| !text.trim().is_empty()));
+    parts.extend(request_instructions.into_iter().filter(|text| !text.trim().is_empty()));
     if let Some(protocol) = selection.protocol.filter(|_| !request_tools.is_empty()) {
         parts.push(request_tools_text(protocol, request_tools, guide_included));
     }
@@ -372,4 +410,27 @@ fn fit_limits_to_context(limits: TurnLimits, facts: Option<ModelFacts>) -> TurnL
     let fits = context.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN) / RESULTS);
     let fits = fits.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
     TurnLimits { shortened_output_bytes_max: limits.shortened_output_bytes_max.min(fits), ..limits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A small model gets shorter results back, a large or unknown one those of the setting, and a setting below both holds.
+    #[test]
+    fn shortened_results_fit_the_context_of_the_model() {
+        let fitted = |context_tokens, bytes| {
+            let limits = TurnLimits { shortened_output_bytes_max: bytes, ..TurnLimits::default() };
+            let facts = ModelFacts { context_tokens, ..ModelFacts::default() };
+            fit_limits_to_context(limits, Some(facts)).shortened_output_bytes_max
+        };
+        let default = TurnLimits::default().shortened_output_bytes_max;
+        assert_eq!(fitted(Some(8_192), default), 512);
+        assert_eq!(fitted(Some(8_192), 100), 100);
+        for context in [Some(200_000), Some(u64::MAX), None] {
+            assert_eq!(fitted(context, default), default, "{context:?}");
+        }
+        let unknown = fit_limits_to_context(TurnLimits::default(), None);
+        assert_eq!(unknown, TurnLimits::default(), "nothing else changes");
+    }
 }

@@ -2,6 +2,7 @@
 //! cannot be looked up.
 // R: S3
 
+use super::request::FirstCall;
 use crate::agent::{ResultsAs, TextProtocolKind};
 use crate::error::Error;
 use crate::observe::KeepRaw;
@@ -53,6 +54,9 @@ pub struct StoredTurn {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "read_as")]
     pub decode_profiles: Vec<DecodeProfile>,
+    /// The call with which the turn begins; absent = the model is asked at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_call: Option<FirstCall>,
 }
 
 /// Location of the history of a stored turn.

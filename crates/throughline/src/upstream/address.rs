@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_recognised() {
+    fn this_machine_is_recognized() {
         for (text, expected) in [
             ("http://localhost:1", true),
             ("http://127.0.0.9", true),

@@ -1,4 +1,4 @@
-//! Events of a reply that are passed on together, with neighbours of one block joined.
+//! Events of a reply that are passed on together, with neighbors of one block joined.
 
 use throughline_wire::StepEvent;
 
@@ -65,7 +65,7 @@ mod tests {
     use throughline_wire::CallSlot;
 
     #[test]
-    fn only_neighbours_of_one_block_are_joined() {
+    fn only_neighbors_of_one_block_are_joined() {
         let mut batch = EventBatch::default();
         let arguments = |slot, delta: &'static str| StepEvent::CallArguments {
             slot: CallSlot(slot),

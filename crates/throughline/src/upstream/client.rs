@@ -4,22 +4,23 @@ use super::batch::EventBatch;
 use super::deadlines::{CallDeadlines, DeadlineSleep, WaitPhase};
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use super::handoff::{ModelHandoff, ModelItem};
-use super::{DecodeProfile, KeyState, Upstream, UpstreamProxy};
+use super::{DecodeProfile, KeyState, OutgoingRequest, Upstream, UpstreamProxy};
 use crate::clock::TurnClock;
 use crate::error::Error;
 use crate::media::MediaOffloader;
 use crate::observe::{ModelCallEvent, ObservedBytes, ObservedCall};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
-use std::sync::Once;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError, RwLock};
 use std::time::Duration;
 use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_tools::SecretSet;
 use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
-    DecodeLimits, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, StepDecoder, StepEvent,
-    StreamEnd, ThinkMode, TransferMode, UpstreamProfile, encode,
+    DecodeLimits, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind, StepDecoder,
+    StepEvent, StepProblem, StreamEnd, ThinkMode, TransferMode, UpstreamProfile, encode,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -34,6 +35,9 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// that few calls meet a stale one.
 const POOL_IDLE: Duration = Duration::from_secs(30);
 
+/// Secrets of an authorizer that are redacted: those of calls that may still run.
+const FRESH_SECRETS_MAX: usize = 32;
+
 /// The time of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct CallTime<'a> {
@@ -46,7 +50,9 @@ pub(crate) struct CallTime<'a> {
 pub(crate) struct UpstreamClient {
     upstream: Upstream,
     /// Secrets that it sends and that must not appear anywhere else.
-    secrets: SecretSet,
+    secrets: RwLock<SecretSet>,
+    /// The last ones that the authorizer has set.
+    fresh_secrets: Mutex<VecDeque<String>>,
     limits: DecodeLimits,
     http: reqwest::Client,
     /// A connection of an earlier call may be in the pool, and may be stale by now.
@@ -65,7 +71,7 @@ impl UpstreamClient {
             .redirect(reqwest::redirect::Policy::none())
             // Streams are asked for as `identity`; one that is compressed all the same is refused, so that no few bytes
             // can become many.
-            .gzip(false)
+            .no_gzip()
             .connect_timeout(Duration::from_millis(upstream.timeouts.connect_ms))
             .pool_idle_timeout(POOL_IDLE)
             .tcp_keepalive(POOL_IDLE)
@@ -92,7 +98,8 @@ impl UpstreamClient {
             why: error.to_string(),
         })?;
         Ok(Self {
-            secrets: SecretSet::new(upstream.secrets()),
+            secrets: RwLock::new(SecretSet::new(upstream.secrets())),
+            fresh_secrets: Mutex::default(),
             upstream,
             limits,
             http,
@@ -115,13 +122,17 @@ impl UpstreamClient {
     /// future closes the connection.
     pub(crate) async fn call(
         &self,
-        request: Box<ModelRequest>,
+        mut request: Box<ModelRequest>,
         calls: &CallFormat,
         time: CallTime<'_>,
         observed: ObservedCall,
         offloader: &MediaOffloader,
         out: &ModelHandoff,
     ) {
+        let hosted = &mut request.settings.hosted;
+        hosted.extend(&self.upstream.hosted);
+        hosted.sort_unstable();
+        hosted.dedup();
         let mut bytes = 0;
         let listeners = ReplyListeners { out, observed: &observed, offloader };
         let exchanged = self.exchange(request, calls, time, listeners, &mut bytes).await;
@@ -141,40 +152,82 @@ impl UpstreamClient {
         listeners: ReplyListeners<'_>,
         bytes: &mut u64,
     ) -> Result<(), UpstreamFailure> {
-        let limits = CallDeadlines::new(&self.upstream, time.deadline);
-        limits.check_remaining()?;
-        let names = request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
-        let rendered = match calls {
-            CallFormat::Native => request,
-            CallFormat::Text(text) => Box::new(render(&request, text)),
-        };
-        let offered =
-            if rendered.tools.is_empty() { ToolsInRequest::Absent } else { ToolsInRequest::Present };
-        let mut response = self.open(&rendered, time.clock, offered, &limits, listeners.observed).await?;
-        // A reply takes long, and a history can be large. Its headers keep the whole buffer that they were read into.
-        drop(rendered);
-        response.headers_mut().clear();
+        let offered_names: Vec<String> =
+            request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
+        let rendered = Arc::new(match calls {
+            CallFormat::Text(text) => render(&request, text),
+            _ => *request,
+        });
+        let transfer = self.upstream.transfer;
+        let may_fall_back = self.upstream.whole_fallback
+            && transfer == TransferMode::Stream
+            && self.upstream.local_model.is_none();
         let options = DecodeOptions {
             limits: self.limits,
             profile: self.profile(),
             think: ThinkMode::Split,
-            offered: names,
+            offered: offered_names,
             calls: calls.clone(),
         };
+        let again = may_fall_back.then(|| (rendered.clone(), options.clone()));
+        let mut attempt = ReplyAttempt { transfer, may_fall_back, time, listeners };
+        let unusable = self.attempt(rendered, options, attempt, bytes).await?;
+        if let (Some(failure), Some((rendered, options))) = (unusable, again) {
+            let problem = stream_replaced(self.redact(&failure.message));
+            listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
+            (attempt.transfer, attempt.may_fall_back) = (TransferMode::Whole, false);
+            *bytes = 0;
+            self.attempt(rendered, options, attempt, bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends the request and reads the reply; the failure of a stream that broke before its first content, if the reply may
+    /// be asked for again.
+    async fn attempt(
+        &self,
+        rendered: Arc<ModelRequest>,
+        options: DecodeOptions,
+        attempt: ReplyAttempt<'_>,
+        bytes: &mut u64,
+    ) -> Result<Option<UpstreamFailure>, UpstreamFailure> {
+        let ReplyAttempt { transfer, may_fall_back, time, listeners } = attempt;
+        let limits = CallDeadlines::of_transfer(&self.upstream, transfer, time.deadline);
+        limits.check_remaining()?;
+        let offered =
+            if rendered.tools.is_empty() { ToolsInRequest::Absent } else { ToolsInRequest::Present };
+        let opening = OpenedCall { clock: time.clock, offered, transfer, limits: &limits };
+        let opened = match &self.upstream.local_model {
+            Some(model) => model.open((*rendered).clone(), &limits).await,
+            None => self.open(&rendered, opening, listeners.observed).await,
+        };
+        let mut response = match opened {
+            Err(failure) if may_fall_back && failure::mentions_streaming(&failure) => {
+                return Ok(Some(failure));
+            }
+            opened => opened?,
+        };
+        // A reply takes long, and a history can be large. Its headers keep the whole buffer that they were read into.
+        drop(rendered);
+        response.headers_mut().clear();
         let reply = ReplyReader {
             client: self,
             decoder: StepDecoder::new(self.upstream.dialect, options),
             offered,
             output: ReplyOutput::Empty,
+            may_fall_back,
+            start: Vec::new(),
             bytes,
-            raw: listeners.observed.raw(&self.secrets),
+            raw: listeners.observed.raw(&self.secrets()),
             listeners,
         };
-        if let BodyEnd::Early(rest) = reply.read(response, &limits, self.host()).await? {
-            tokio::spawn(drain_body(rest));
+        match reply.read(response, &limits, self.host()).await? {
+            BodyEnd::Unusable(failure) => return Ok(Some(failure)),
+            BodyEnd::Early(rest) => _ = tokio::spawn(drain_body(rest)),
+            BodyEnd::Complete => {}
         }
         self.may_be_stale.store(true, Ordering::Relaxed);
-        Ok(())
+        Ok(None)
     }
 
     /// Sends the request until there is an answer with status 200. Repeats it at once, and at most once each, on a
@@ -184,17 +237,16 @@ impl UpstreamClient {
     async fn open(
         &self,
         request: &ModelRequest,
-        clock: &TurnClock,
-        offered: ToolsInRequest,
-        limits: &CallDeadlines,
+        opening: OpenedCall<'_>,
         observed: &ObservedCall,
     ) -> Result<reqwest::Response, UpstreamFailure> {
+        let OpenedCall { clock, offered, transfer, limits } = opening;
         let mut request = Cow::Borrowed(request);
         let (mut failed_call_retry, mut reasoning_retry) = (RetryState::Unused, RetryState::Unused);
         loop {
-            let encoded = encode(self.upstream.dialect, &request, &self.profile(), self.upstream.transfer)
+            let encoded = encode(self.upstream.dialect, &request, &self.profile(), transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
-            let sending = self.request(&encoded)?;
+            let sending = self.authorize(self.request(&encoded, transfer)?, limits).await?;
             let bytes = sending.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len) as u64;
             observed.report(|at| ModelCallEvent::Sent { at, bytes });
             let sent = timeout_at(limits.first_byte, self.http.execute(sending)).await;
@@ -216,7 +268,7 @@ impl UpstreamClient {
             let status = response.status();
             observed.report(|at| ModelCallEvent::HeadersReceived { at, status: status.as_u16() });
             if status.is_success() {
-                return check_response(response, &self.secrets).await;
+                return check_response(response, &self.secrets()).await;
             }
             let headers = response.headers().clone();
             // Before anything of it is shortened: half a key is half a key too much.
@@ -278,7 +330,10 @@ impl UpstreamClient {
         };
         let headers = self.headers("application/json", &version)?;
         let limits = CallDeadlines::new(&self.upstream, self.deadline());
-        let sending = self.http.get(self.upstream.base_url.join(path)).headers(headers).send();
+        let url = self.upstream.base_url.join(path);
+        let request = self.http.get(url).headers(headers).build();
+        let request = request.map_err(|error| failure::unsendable(error.to_string()))?;
+        let sending = self.http.execute(self.authorize(request, &limits).await?);
         let mut response = match timeout_at(limits.first_byte, sending).await {
             Err(_) => return Err(limits.expired(WaitPhase::FirstByte)),
             Ok(Err(error)) => return Err(failure::from_transport(&error, self.host())),
@@ -311,9 +366,13 @@ impl UpstreamClient {
         }
     }
 
-    fn request(&self, encoded: &EncodedRequest) -> Result<reqwest::Request, UpstreamFailure> {
+    fn request(
+        &self,
+        encoded: &EncodedRequest,
+        transfer: TransferMode,
+    ) -> Result<reqwest::Request, UpstreamFailure> {
         let unsendable = |why: String| failure::without_status(FailureKind::Unsendable, why);
-        let accept = accept_header(self.upstream.dialect, self.upstream.transfer);
+        let accept = accept_header(self.upstream.dialect, transfer);
         let headers = self.headers(accept, &encoded.headers)?;
         let body = serde_json::to_vec(&encoded.body).map_err(|error| unsendable(error.to_string()))?;
         self.http
@@ -330,9 +389,67 @@ impl UpstreamClient {
         path: &str,
         headers: HeaderMap,
         body: &serde_json::Value,
-    ) -> Result<reqwest::Response, reqwest::Error> {
+        limits: &CallDeadlines,
+    ) -> Result<reqwest::Response, UpstreamFailure> {
+        self.post_bytes(path, headers, body.to_string().into_bytes(), limits).await
+    }
+
+    pub(super) async fn post_bytes(
+        &self,
+        path: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        limits: &CallDeadlines,
+    ) -> Result<reqwest::Response, UpstreamFailure> {
         let request = self.http.post(self.upstream.base_url.join(path)).headers(headers);
-        request.body(body.to_string()).send().await
+        let request = request.body(body).build();
+        let request = request.map_err(|error| failure::unsendable(error.to_string()))?;
+        let sending = self.http.execute(self.authorize(request, limits).await?);
+        match timeout_at(limits.first_byte, sending).await {
+            Err(_) => Err(limits.expired(WaitPhase::FirstByte)),
+            Ok(sent) => sent.map_err(|error| failure::from_transport(&error, self.host())),
+        }
+    }
+
+    /// Gives the request to the program's hook, if there is one.
+    async fn authorize(
+        &self,
+        request: reqwest::Request,
+        limits: &CallDeadlines,
+    ) -> Result<reqwest::Request, UpstreamFailure> {
+        let Some(authorizer) = &self.upstream.authorizer else { return Ok(request) };
+        let outgoing = OutgoingRequest { inner: request, secrets: Vec::new() };
+        let authorized = timeout_at(limits.first_byte, authorizer.authorize(outgoing)).await;
+        let authorized = authorized.map_err(|_| limits.expired(WaitPhase::FirstByte))?.map_err(|error| {
+            failure::without_status(
+                FailureKind::Unauthorized,
+                format!("the request could not be authorized: {error}"),
+            )
+        })?;
+        self.note_secrets(authorized.secrets);
+        Ok(authorized.inner)
+    }
+
+    /// From now on these are redacted, too.
+    fn note_secrets(&self, secrets: Vec<String>) {
+        let mut fresh = self.fresh_secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = fresh.len();
+        for secret in secrets {
+            if !fresh.contains(&secret) {
+                fresh.push_back(secret);
+            }
+        }
+        if fresh.len() == before {
+            return;
+        }
+        let excess = fresh.len().saturating_sub(FRESH_SECRETS_MAX);
+        fresh.drain(..excess);
+        let all = self.upstream.secrets().into_iter().chain(fresh.iter().cloned());
+        *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = SecretSet::new(all);
+    }
+
+    fn secrets(&self) -> SecretSet {
+        self.secrets.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Headers of every request, the key included.
@@ -415,7 +532,7 @@ impl UpstreamClient {
     }
 
     pub(super) fn redact(&self, message: &str) -> String {
-        self.secrets.redact(message).into_owned()
+        self.secrets().redact(message).into_owned()
     }
 }
 
@@ -446,6 +563,9 @@ fn accept_header(dialect: Dialect, transfer: TransferMode) -> &'static str {
     match (transfer, dialect) {
         (TransferMode::Whole, _) => "application/json",
         (TransferMode::Stream, Dialect::Ollama) => "application/x-ndjson",
+        (TransferMode::Stream, Dialect::BedrockConverse | Dialect::BedrockAnthropic) => {
+            "application/vnd.amazon.eventstream"
+        }
         (TransferMode::Stream, _) => "text/event-stream",
     }
 }
@@ -503,12 +623,42 @@ pub(super) async fn error_body(mut response: reqwest::Response, limits: &CallDea
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// One way to ask for a reply.
+#[derive(Clone, Copy)]
+struct ReplyAttempt<'a> {
+    transfer: TransferMode,
+    /// The reply may be asked for again if its stream breaks before its first content.
+    may_fall_back: bool,
+    time: CallTime<'a>,
+    listeners: ReplyListeners<'a>,
+}
+
+/// Circumstances in which a request is sent.
+#[derive(Clone, Copy)]
+struct OpenedCall<'a> {
+    clock: &'a TurnClock,
+    offered: ToolsInRequest,
+    transfer: TransferMode,
+    limits: &'a CallDeadlines,
+}
+
+/// Bytes of a body that show whether it is a stream at all.
+const STREAM_START_BYTES: usize = 8;
+
+/// The finding that tells of a reply that is asked for again.
+fn stream_replaced(excerpt: String) -> StepProblem {
+    StepProblem { kind: ProblemKind::StreamReplaced, at: 0, excerpt, slot: None }
+}
+
 /// A reply on its way through the decoder.
 struct ReplyReader<'a> {
     client: &'a UpstreamClient,
     decoder: StepDecoder,
     offered: ToolsInRequest,
     output: ReplyOutput,
+    may_fall_back: bool,
+    /// The first bytes of the body that are not blank, if it may be asked for again.
+    start: Vec<u8>,
     /// Of the body so far.
     bytes: &'a mut u64,
     listeners: ReplyListeners<'a>,
@@ -537,6 +687,8 @@ enum BodyEnd {
     Complete,
     /// The reply was complete before its end.
     Early(reqwest::Response),
+    /// The stream broke before its first content, and the reply may be asked for again.
+    Unusable(UpstreamFailure),
 }
 
 /// Reads what is left of a complete reply, so that its connection can carry the next call: to connect again, with TLS, costs
@@ -558,6 +710,24 @@ async fn drain_body(mut response: reqwest::Response) {
 impl ReplyReader<'_> {
     async fn read(
         mut self,
+        response: reqwest::Response,
+        limits: &CallDeadlines,
+        host: &str,
+    ) -> Result<BodyEnd, UpstreamFailure> {
+        match self.read_body(response, limits, host).await {
+            Err(failure)
+                if self.may_fall_back
+                    && self.output == ReplyOutput::Empty
+                    && failure.kind == FailureKind::Broken =>
+            {
+                Ok(BodyEnd::Unusable(failure))
+            }
+            end => end,
+        }
+    }
+
+    async fn read_body(
+        &mut self,
         mut response: reqwest::Response,
         limits: &CallDeadlines,
         host: &str,
@@ -573,6 +743,7 @@ impl ReplyReader<'_> {
                         }
                         *self.bytes += piece.len() as u64;
                         self.raw.push(&piece);
+                        self.note_start(&piece);
                         phase = WaitPhase::NextChunk;
                     }
                     let mut events = EventBatch::default();
@@ -598,7 +769,7 @@ impl ReplyReader<'_> {
 
     /// The connection is lost or given up. Passes on what the decoder still holds; the failure replaces its
     /// `StreamEnd`, unless the reply turns out to be complete.
-    async fn finish_broken(mut self, failure: UpstreamFailure) -> Result<BodyEnd, UpstreamFailure> {
+    async fn finish_broken(&mut self, failure: UpstreamFailure) -> Result<BodyEnd, UpstreamFailure> {
         let mut events = EventBatch::default();
         self.decoder.finish(&mut |event| events.push(event));
         let mut events = events.into_events();
@@ -611,12 +782,40 @@ impl ReplyReader<'_> {
         Err(failure)
     }
 
+    /// Keeps the first bytes, as long as they matter.
+    fn note_start(&mut self, piece: &[u8]) {
+        if self.may_fall_back && self.start.len() < STREAM_START_BYTES {
+            let blank = self.start.is_empty();
+            let bytes = piece.iter().skip_while(|byte| blank && byte.is_ascii_whitespace());
+            self.start.extend(bytes.take(STREAM_START_BYTES));
+        }
+    }
+
+    /// The end of a stream that has neither content nor an error of the upstream's own.
+    fn broken_stream(&self, end: &StreamEnd) -> Option<UpstreamFailure> {
+        let is_stream = [&b"data:"[..], b"event:", b"id:", b":", b"{", b"["]
+            .iter()
+            .any(|start| self.start.starts_with(start));
+        let message = match end {
+            StreamEnd::Truncated => "the stream ended before anything had come".to_owned(),
+            StreamEnd::Error(_) if !is_stream => "the body of the reply is no stream".to_owned(),
+            _ => return None,
+        };
+        let may = self.may_fall_back && self.output == ReplyOutput::Empty;
+        may.then(|| failure::without_status(FailureKind::Broken, message))
+    }
+
     async fn emit(&mut self, mut events: Vec<StepEvent<'static>>) -> Result<(), UpstreamFailure> {
         if events.is_empty() {
             return Ok(());
         }
         for event in &mut events {
             self.client.redact_event(event);
+            if let StepEvent::End(end) = event
+                && let Some(failure) = self.broken_stream(end)
+            {
+                return Err(failure);
+            }
             if let StepEvent::Image(media) = event {
                 self.listeners.offloader.offload(media).await;
             }

@@ -24,8 +24,12 @@ pub(super) enum WaitPhase {
 impl CallDeadlines {
     /// Of a try that begins now, of a call that is given up at `total`.
     pub(super) fn new(upstream: &Upstream, total: Instant) -> Self {
+        Self::of_transfer(upstream, upstream.transfer, total)
+    }
+
+    pub(super) fn of_transfer(upstream: &Upstream, transfer: TransferMode, total: Instant) -> Self {
         let (now, timeouts) = (Instant::now(), upstream.timeouts);
-        let first_byte = match upstream.transfer {
+        let first_byte = match transfer {
             TransferMode::Stream => total.min(now + Duration::from_millis(timeouts.first_byte_ms)),
             TransferMode::Whole => total,
         };

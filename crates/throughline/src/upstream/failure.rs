@@ -177,6 +177,12 @@ pub(crate) fn mentions_encrypted_reasoning(status: u16, body: &str) -> bool {
             || text.contains("encrypted content is not supported"))
 }
 
+/// True if a refusal is about streaming: the same request for a whole reply may be accepted.
+pub(crate) fn mentions_streaming(failure: &UpstreamFailure) -> bool {
+    failure.status.is_some_and(|status| (400..500).contains(&status))
+        && failure.message.to_ascii_lowercase().contains("stream")
+}
+
 /// True if a refusal names the forced call: thinking models (Anthropic, Kimi, DeepSeek) and some servers refuse that,
 /// and the same request with the call asked for in words may be accepted.
 pub(crate) fn mentions_tool_choice(status: u16, body: &str) -> bool {
@@ -276,7 +282,7 @@ mod tests {
 
     // R: T3
     #[test]
-    fn a_refusal_of_tools_is_recognised_by_its_recorded_body_and_by_nothing_else() {
+    fn a_refusal_of_tools_is_recognized_by_its_recorded_body_and_by_nothing_else() {
         let refusals = [
             (
                 400,
@@ -439,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_the_model_could_not_write_is_told_and_recognised() {
+    fn a_call_that_the_model_could_not_write_is_told_and_recognized() {
         let body = r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"<function=x>"}}"#;
         let response =
             UpstreamErrorResponse { status: 400, retry_after: None, retry_after_ms: None, body, now: 0 };

@@ -1,32 +1,47 @@
 //! One model endpoint: where it is, how it is spoken to, and how long it may take.
 
 mod address;
+mod authorize;
 mod batch;
 mod client;
 mod deadlines;
 mod error_body;
 mod failure;
 mod handoff;
+mod in_process;
+mod measure;
 pub mod models;
 mod passthrough;
 mod probe;
 pub mod providers;
 mod secret;
+mod stream;
+mod streaming;
 #[cfg(test)]
 mod tests;
 
+pub use authorize::{AuthorizeError, OutgoingRequest};
 pub(crate) use batch::EventBatch;
 pub(crate) use client::{CallTime, UpstreamClient};
-pub(crate) use failure::unsendable;
+pub(crate) use failure::{unsendable, without_status};
 pub(crate) use handoff::{ModelHandoff, ModelItem};
+pub use in_process::{InProcessModel, ReplySender};
+pub use measure::{
+    FeatureVerdict, MEASURE_REQUESTS, MEASURE_REQUESTS_MAX, MEASURE_TOKENS_MAX, MeasureOptions,
+    MeasureProgress, MeasuredFeature, MeasuredSetting, UpstreamMeasurement,
+};
 pub use passthrough::PassthroughResponse;
 pub use probe::{ProbeError, ProbeFailure};
 pub use secret::Secret;
+pub use stream::ModelStream;
+pub use streaming::StreamingSetting;
 
 use crate::suggest::suggest;
 use address::BaseUrl;
+use authorize::RequestAuthorizer;
+use in_process::LocalModel;
 use serde::{Deserialize, Serialize};
-use throughline_wire::{Dialect, TransferMode, UpstreamProfile};
+use throughline_wire::{Dialect, HostedToolKind, TransferMode, UpstreamProfile};
 
 /// A model endpoint.
 ///
@@ -52,6 +67,14 @@ pub struct Upstream {
     pub(crate) timeouts: UpstreamTimeouts,
     pub(crate) proxy: UpstreamProxy,
     pub(crate) transfer: TransferMode,
+    /// Tools of the provider that every request switches on.
+    pub(crate) hosted: Vec<HostedToolKind>,
+    /// `None` = the key alone authorizes.
+    pub(crate) authorizer: Option<RequestAuthorizer>,
+    /// Answers in this process instead of the address.
+    pub(crate) local_model: Option<LocalModel>,
+    /// A stream that breaks before its first content is asked for again, whole.
+    pub(crate) whole_fallback: bool,
 }
 
 /// Dialect and profile of an upstream's replies: together with the bytes, enough to decode them again.
@@ -150,6 +173,18 @@ pub enum UpstreamConfigError {
         /// The mistake.
         why: String,
     },
+    /// The dialect has no such tool of the provider.
+    #[error(
+        "upstream `{upstream}` speaks {dialect}, which has no hosted tool `{tool}`; openai-responses, anthropic and gemini have it"
+    )]
+    NoHostedTool {
+        /// Its name.
+        upstream: String,
+        /// Its dialect.
+        dialect: Dialect,
+        /// The tool asked for.
+        tool: HostedToolKind,
+    },
     /// A header cannot be sent.
     #[error("`{name}` is not a header that can be sent: {why}")]
     BadHeader {
@@ -214,6 +249,10 @@ impl Upstream {
             timeouts: UpstreamTimeouts::default(),
             proxy: UpstreamProxy::default(),
             transfer: TransferMode::Stream,
+            hosted: Vec::new(),
+            authorizer: None,
+            local_model: None,
+            whole_fallback: false,
         })
     }
 
@@ -325,6 +364,36 @@ impl Upstream {
     /// the same, its text just arrives at once.
     pub fn transfer(mut self, transfer: TransferMode) -> Self {
         self.transfer = transfer;
+        self
+    }
+
+    /// Switches on tools of the provider in every request: it runs them itself, and their calls are shown.
+    ///
+    /// # Errors
+    /// Its dialect has no such tool.
+    pub fn hosted(
+        mut self,
+        tools: impl IntoIterator<Item = HostedToolKind>,
+    ) -> Result<Self, UpstreamConfigError> {
+        self.hosted = tools.into_iter().collect();
+        match self.hosted.iter().find(|tool| !self.dialect.hosted_tools().contains(tool)) {
+            Some(tool) => Err(UpstreamConfigError::NoHostedTool {
+                upstream: self.name,
+                dialect: self.dialect,
+                tool: *tool,
+            }),
+            None => Ok(self),
+        }
+    }
+
+    /// As [`transfer`](Self::transfer), with the choice of [`StreamingSetting::Auto`].
+    // R: T13
+    pub fn streaming(mut self, setting: StreamingSetting) -> Self {
+        self.transfer = match setting {
+            StreamingSetting::On | StreamingSetting::Auto => TransferMode::Stream,
+            StreamingSetting::Off => TransferMode::Whole,
+        };
+        self.whole_fallback = setting == StreamingSetting::Auto;
         self
     }
 

@@ -5,7 +5,7 @@ use super::deadlines::{CallDeadlines, WaitPhase};
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use crate::clock::TurnClock;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
 use throughline_engine::UpstreamFailure;
 use tokio::time::timeout_at;
@@ -24,14 +24,21 @@ impl UpstreamClient {
         path: &str,
         body: &Value,
     ) -> Result<PassthroughResponse, UpstreamFailure> {
-        let headers = self.headers("*/*", &[])?;
+        self.pass_bytes_through(path, "application/json", body.to_string().into_bytes()).await
+    }
+
+    /// The same with a body of another kind.
+    pub(crate) async fn pass_bytes_through(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<PassthroughResponse, UpstreamFailure> {
+        let mut headers = self.headers("*/*", &[])?;
+        let content_type = HeaderValue::try_from(content_type);
+        headers.insert(CONTENT_TYPE, content_type.map_err(|error| failure::unsendable(error.to_string()))?);
         let limits = CallDeadlines::new(self.upstream(), self.deadline());
-        let sending = self.post(path, headers, body);
-        let response = match timeout_at(limits.first_byte, sending).await {
-            Err(_) => return Err(limits.expired(WaitPhase::FirstByte)),
-            Ok(Err(error)) => return Err(failure::from_transport(&error, self.upstream().name())),
-            Ok(Ok(response)) => response,
-        };
+        let response = self.post_bytes(path, headers, body, &limits).await?;
         let status = response.status();
         let text = |headers: &HeaderMap, name: &str| {
             headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)

@@ -19,6 +19,7 @@ const LIST_BYTES_MAX: usize = 8 << 20;
 
 /// Reasons why an upstream cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProbeFailure {
     /// The key is none of its keys.
     Key,
@@ -64,6 +65,13 @@ impl Upstream {
                 Dialect::Ollama => "/api/tags",
                 Dialect::Gemini => "/models?pageSize=1000",
                 Dialect::Anthropic => "/v1/models?limit=1000",
+                Dialect::Cohere => "/v1/models?page_size=1000&endpoint=chat",
+                Dialect::BedrockConverse | Dialect::BedrockAnthropic => {
+                    return Err(ProbeError {
+                        failure: ProbeFailure::NotListed,
+                        why: "the host that runs models for Bedrock does not list them".to_owned(),
+                    });
+                }
                 _ => "/models",
             };
             let body =
@@ -138,7 +146,7 @@ async fn with_timeout<T>(
     })
 }
 
-fn probe_error(failure: &UpstreamFailure) -> ProbeError {
+pub(super) fn probe_error(failure: &UpstreamFailure) -> ProbeError {
     let classified = classify_message(failure.message.clone(), failure.status);
     let probe_failure = match failure.kind {
         // "Insufficient balance" comes as 401, 402, 403 and 429.

@@ -21,12 +21,15 @@ use throughline_wire::{
     TransferMode, UserPart,
 };
 
-const DIALECTS: [(Dialect, testkit::FakeDialect); 5] = [
+const DIALECTS: [(Dialect, testkit::FakeDialect); 8] = [
     (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat),
     (Dialect::OpenaiResponses, testkit::FakeDialect::OpenaiResponses),
     (Dialect::Anthropic, testkit::FakeDialect::Anthropic),
     (Dialect::Gemini, testkit::FakeDialect::Gemini),
     (Dialect::Ollama, testkit::FakeDialect::Ollama),
+    (Dialect::Cohere, testkit::FakeDialect::Cohere),
+    (Dialect::BedrockConverse, testkit::FakeDialect::BedrockConverse),
+    (Dialect::BedrockAnthropic, testkit::FakeDialect::BedrockAnthropic),
 ];
 
 /// Result of a call.
@@ -266,7 +269,7 @@ async fn a_call_that_takes_for_ever_is_given_up_although_it_lives() {
 
 // R: T3
 #[tokio::test]
-async fn each_servers_refusal_of_tools_is_recognised_and_only_if_there_were_tools() {
+async fn each_servers_refusal_of_tools_is_recognized_and_only_if_there_were_tools() {
     for vendor in UpstreamVendor::ALL {
         let model = move |_: &SeenRequest| ModelScript {
             refuse_tools: Some(vendor),
@@ -453,7 +456,7 @@ async fn dropping_a_call_closes_its_connection() {
     assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
 }
 
-// R: R2, design §3a
+// R: R2
 #[tokio::test]
 async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     let speech =
@@ -548,7 +551,7 @@ async fn only_a_connection_of_an_earlier_call_is_tried_again_at_once() {
     assert_eq!(serving.await.unwrap(), 1);
 }
 
-/// Behaviour of a server after a complete reply.
+/// Behavior of a server after a complete reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ServerTail {
     /// Ends the body.

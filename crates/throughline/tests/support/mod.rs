@@ -1,4 +1,4 @@
-//! What the turn tests share: an upstream in each dialect, tools that behave well and badly, and the checks that hold
+//! Shared parts of the turn tests: an upstream in each dialect, tools that behave well and badly, and the checks that hold
 //! for every turn whatever happened in it.
 
 #![allow(dead_code, reason = "each test file uses its part")]
@@ -19,12 +19,15 @@ use throughline_testkit::{self as testkit, FakeModel, FakeUpstreamHandle};
 use tokio::sync::Barrier;
 
 /// Ours and testkit's name of each dialect that can be sent.
-pub const DIALECTS: [(Dialect, testkit::FakeDialect); 5] = [
+pub const DIALECTS: [(Dialect, testkit::FakeDialect); 8] = [
     (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat),
     (Dialect::OpenaiResponses, testkit::FakeDialect::OpenaiResponses),
     (Dialect::Anthropic, testkit::FakeDialect::Anthropic),
     (Dialect::Gemini, testkit::FakeDialect::Gemini),
     (Dialect::Ollama, testkit::FakeDialect::Ollama),
+    (Dialect::Cohere, testkit::FakeDialect::Cohere),
+    (Dialect::BedrockConverse, testkit::FakeDialect::BedrockConverse),
+    (Dialect::BedrockAnthropic, testkit::FakeDialect::BedrockAnthropic),
 ];
 
 #[derive(Deserialize, JsonSchema)]
@@ -139,13 +142,13 @@ pub fn statuses(message: &AssistantMessage) -> Vec<CallStatus> {
     message.calls().filter_map(|call| call.status).collect()
 }
 
-/// What the model was told about each call of a request's last turn.
+/// The results that the model received for each call of a request's last turn.
 pub fn tool_results_sent(server: &FakeUpstreamHandle, request: usize) -> Vec<String> {
     let requests = server.requests();
     requests[request].answered_calls().iter().map(|(_, result)| result.text.clone()).collect()
 }
 
-/// What a turn came to: status of its calls, status, and text.
+/// Outcome of a turn: status of its calls, status, and text.
 #[derive(Debug)]
 pub struct Expected {
     pub calls: Vec<CallStatus>,

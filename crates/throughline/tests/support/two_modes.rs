@@ -23,12 +23,15 @@ pub struct TestMode {
 const CHAT: (Dialect, testkit::FakeDialect) = (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat);
 
 /// Ours and testkit's name of each dialect that can be sent.
-pub const DIALECTS: [(Dialect, testkit::FakeDialect); 5] = [
+pub const DIALECTS: [(Dialect, testkit::FakeDialect); 8] = [
     CHAT,
     (Dialect::OpenaiResponses, testkit::FakeDialect::OpenaiResponses),
     (Dialect::Anthropic, testkit::FakeDialect::Anthropic),
     (Dialect::Gemini, testkit::FakeDialect::Gemini),
     (Dialect::Ollama, testkit::FakeDialect::Ollama),
+    (Dialect::Cohere, testkit::FakeDialect::Cohere),
+    (Dialect::BedrockConverse, testkit::FakeDialect::BedrockConverse),
+    (Dialect::BedrockAnthropic, testkit::FakeDialect::BedrockAnthropic),
 ];
 
 /// Natively first, then each text protocol.
@@ -40,9 +43,9 @@ pub const TEST_MODES: [TestMode; 3] = [
 
 #[derive(Deserialize, JsonSchema)]
 struct Say {
-    /// What to say
+    /// The text to say
     text: String,
-    /// How often
+    /// Number of times
     #[serde(default)]
     times: Option<u32>,
     #[serde(default)]

@@ -1,6 +1,7 @@
-//! The tools that come with it: time, web, files, the avatar, and labelled demo tools.
+//! The tools that come with it: time, web, files, the avatar, and labeled demo tools.
 
 pub mod demo;
+#[cfg(feature = "process")]
 pub mod files;
 pub mod http;
 pub mod live2d;

@@ -1,6 +1,6 @@
 //! Settings of `[commands.NAME]`.
 
-use crate::process::{ProcessLimits, SandboxSettings};
+use crate::process::{ProcessLimits, ProgramSettings, SandboxSettings, SpawnContext};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -72,10 +72,31 @@ pub enum CommandInput {
 /// Output of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum CommandOutput {
     /// Text, shown as it comes.
     #[default]
     Text,
     /// One JSON value.
     Json,
+}
+
+impl CommandTool {
+    /// The program that it runs. Its arguments are made for each call, from the rest of `argv`.
+    pub(super) fn program(&self) -> ProgramSettings {
+        ProgramSettings {
+            argv: self.argv.first().cloned().into_iter().collect(),
+            env_allow: self.env_allow.clone(),
+            env: self.env.clone(),
+            cwd: self.cwd.clone(),
+            sandbox: self.sandbox.clone(),
+            limits: self.limits,
+        }
+    }
+
+    /// Values that nobody may see.
+    // R: R4
+    pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
+        self.program().secret_values(spawn_context)
+    }
 }

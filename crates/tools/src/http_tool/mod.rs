@@ -20,8 +20,8 @@ mod url_template;
 pub use settings::{HttpMethod, HttpTool};
 
 use crate::builtin::http::{
-    AllowedPorts, HostResolver, HttpResponse, HttpTransport, PinnedRequest, PrivateHost, ReqwestTransport,
-    SystemResolver, header_text, is_text, read_body, redirect_target, resolve_allowed_addresses,
+    AllowedPorts, HostResolver, HttpResponse, HttpTransport, PinnedRequest, PrivateHost, WebAccess,
+    header_text, is_text, private_by_address, read_body, redirect_target, resolve_allowed_addresses,
 };
 use crate::context::ToolContext;
 use crate::process::SpawnContext;
@@ -57,19 +57,13 @@ const ERROR_CHARS_MAX: usize = 1_000;
 pub struct HttpToolSource {
     settings: BTreeMap<String, HttpTool>,
     spawn_context: SpawnContext,
-    resolver: Arc<dyn HostResolver>,
-    transport: Arc<dyn HttpTransport>,
+    web: WebAccess,
 }
 
 impl HttpToolSource {
     /// Tools by the name of their section, over the network.
     pub fn new(settings: BTreeMap<String, HttpTool>, spawn_context: SpawnContext) -> Self {
-        Self {
-            settings,
-            spawn_context,
-            resolver: Arc::new(SystemResolver),
-            transport: Arc::new(ReqwestTransport),
-        }
+        Self { settings, spawn_context, web: WebAccess::default() }
     }
 
     /// Over something else.
@@ -79,7 +73,7 @@ impl HttpToolSource {
         resolver: Arc<dyn HostResolver>,
         transport: Arc<dyn HttpTransport>,
     ) -> Self {
-        (self.resolver, self.transport) = (resolver, transport);
+        self.web = WebAccess { resolver, transport };
         self
     }
 }
@@ -118,8 +112,7 @@ struct HttpEndpoint {
     ports: AllowedPorts,
     private: Vec<PrivateHost>,
     secrets: SecretSet,
-    resolver: Arc<dyn HostResolver>,
-    transport: Arc<dyn HttpTransport>,
+    web: WebAccess,
 }
 
 /// Parts of the request that no argument changes.
@@ -155,6 +148,15 @@ impl HttpToolSource {
         let private = private.collect::<Result<Vec<_>, _>>().map_err(|message| {
             ToolSettingError::new(format!("private_hosts: {message}"), "For example [\"10.0.0.5:8080\"]")
         })?;
+        if let Some(message) = private_by_address(url.origin(), &private) {
+            let origin = url.origin();
+            let host = origin.host_str().unwrap_or_default();
+            let port = origin.port().map(|port| format!(":{port}")).unwrap_or_default();
+            return Err(ToolSettingError::new(
+                format!("url: {message}"),
+                &format!("private_hosts = [\"{host}{port}\"] permits it."),
+            ));
+        }
         if let Some(pointer) =
             settings.answer.as_deref().filter(|text| !text.is_empty() && !text.starts_with('/'))
         {
@@ -185,8 +187,7 @@ impl HttpToolSource {
             answer_pointer: settings.answer.clone(),
             private,
             secrets,
-            resolver: self.resolver.clone(),
-            transport: self.transport.clone(),
+            web: self.web.clone(),
         })
     }
 
@@ -337,7 +338,7 @@ impl HttpEndpoint {
         let mut body = body;
         for _hop in 0..=REDIRECTS_MAX {
             let addresses =
-                resolve_allowed_addresses(&url, &self.ports, &self.private, self.resolver.as_ref())
+                resolve_allowed_addresses(&url, &self.ports, &self.private, self.web.resolver.as_ref())
                     .await
                     .map_err(|why| {
                         ToolError::new(format!("{} is not asked: {why}", url_without_query(&url)))
@@ -349,7 +350,7 @@ impl HttpEndpoint {
                 headers: headers.clone(),
                 body: body.clone(),
             };
-            let reply = self.transport.send(request).await.map_err(ToolError::new)?;
+            let reply = self.web.transport.send(request).await.map_err(ToolError::new)?;
             let Some(target) = redirect_target(&url, &reply) else {
                 return self.read_response(&url, reply).await;
             };

@@ -52,6 +52,11 @@ impl UrlTemplate {
         Ok(Self { origin, segments, query: pairs, parsed_origin })
     }
 
+    /// Scheme, host and port.
+    pub(super) fn origin(&self) -> &Url {
+        &self.parsed_origin
+    }
+
     /// The port, if it is named and not the usual one.
     pub(super) fn port(&self) -> Option<u16> {
         self.parsed_origin.port()

@@ -65,7 +65,7 @@ struct ServerProcess {
 pub(crate) struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
 
 impl StderrTail {
-    /// Secrets are taken out before anything is forgotten: half of one would not be recognised.
+    /// Secrets are taken out before anything is forgotten: half of one would not be recognized.
     async fn read_from(self, mut stderr: impl AsyncRead + Unpin, secrets: SecretSet) {
         let mut redactor = secrets.redactor();
         let mut chunk = [0; 4096];

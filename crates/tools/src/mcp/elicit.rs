@@ -20,7 +20,7 @@ pub(crate) async fn ask(server: &str, context: &ToolContext, question: ElicitReq
             }
         }
         ToolAnswer::Decline => ElicitResult::new(ElicitationAction::Decline),
-        ToolAnswer::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+        _ => ElicitResult::new(ElicitationAction::Cancel),
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
         let question = json!({"mode": "url", "message": "Sign in", "url": url, "elicitationId": "1"});
         match to_tool_question("files", serde_json::from_value(question).unwrap())?.mode {
             ElicitationMode::Url { url } => Some(url),
-            ElicitationMode::Form { .. } => panic!("a form"),
+            other => panic!("{other:?}"),
         }
     }
 

@@ -140,7 +140,7 @@ mod tests {
 
     // R: L2
     #[test]
-    fn the_deep_tool_of_a_list_is_cut_and_its_neighbours_stay() {
+    fn the_deep_tool_of_a_list_is_cut_and_its_neighbors_stay() {
         let good = r#"{"name":"good","inputSchema":{"type":"object"}}"#;
         let list = |schema: &str| {
             format!(r#"{{"id":1,"result":{{"tools":[{good},{{"name":"deep","inputSchema":{schema}}}]}}}}"#)

@@ -89,6 +89,7 @@ impl Default for McpServer {
 
 /// Revision of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
 pub enum ProtocolEra {
     /// `server/discover` first, and the handshake of 2025-11-25 where that is not known.
     #[default]

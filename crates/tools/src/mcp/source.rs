@@ -97,7 +97,7 @@ pub(crate) struct McpServerHandle {
     session: watch::Sender<Option<Arc<McpSession>>>,
     /// Why there is no session, in a sentence.
     state: Mutex<String>,
-    /// Problems found in the behaviour of tools, by tool.
+    /// Problems found in the behavior of tools, by tool.
     tool_problems: Mutex<BTreeMap<ToolName, String>>,
     problem_reported: Notify,
     check_requested: Notify,

@@ -50,6 +50,7 @@ pub struct ChildProcess {
     /// Its standard error.
     pub stderr: Option<ChildStderr>,
     child: Child,
+    #[cfg_attr(not(unix), allow(dead_code, reason = "programs are supervised on Unix only"))]
     mark: String,
     grace: Duration,
     supervision: Supervision,

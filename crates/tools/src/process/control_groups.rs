@@ -143,6 +143,7 @@ pub(super) struct ProgramGroup {
     groups: ControlGroups,
 }
 
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the supervisor needs Linux"))]
 impl ProgramGroup {
     /// Makes it, with its limits.
     pub(super) fn create(&self, limits: &ProcessLimits) -> io::Result<()> {

@@ -61,7 +61,7 @@ impl ExecHelper {
 // R: R4
 pub fn hide_this_process() {
     // Elsewhere there is no /proc. It cannot fail.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "process"))]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
@@ -82,7 +82,7 @@ pub fn hide_this_process() {
 /// ```
 pub fn helper_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "process"))]
     {
         match arguments.split_first() {
             Some((verb, rest)) if verb == "supervise" => super::supervise::supervise(rest),
@@ -91,10 +91,10 @@ pub fn helper_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             _ => exit_failed("this is the helper of Throughline's tools; it is not for people"),
         }
     }
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", feature = "process")))]
     {
         drop(arguments);
-        exit_failed("the helper is for Linux")
+        exit_failed("the helper is for Linux, built with the cargo feature `process`")
     }
 }
 

@@ -21,35 +21,51 @@
 //!
 //! Nobody unprivileged can end a process that the kernel holds in an uninterruptible wait (a dead network
 //! file system). Such a call says that not everything has ended yet, and the rest is still being killed.
+//!
+//! Without the cargo feature `process` only the settings are here, and nothing is started.
 // R: L2, L5, R4
 
+#[cfg(feature = "process")]
 mod child;
+#[cfg_attr(not(feature = "process"), expect(dead_code, reason = "only children enter a group"))]
 mod control_groups;
+#[cfg(feature = "process")]
+mod denied;
+#[cfg(feature = "process")]
 mod escapes;
 mod limits;
 mod program;
+#[cfg(feature = "process")]
 mod run;
 mod run_as;
 mod sandbox;
+mod settings;
+#[cfg(feature = "process")]
 mod stderr_log;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "process"))]
 mod confine;
 mod helper;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "process"))]
 mod sockets;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "process"))]
 mod supervise;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "process"))]
 mod sweep;
 
+#[cfg(feature = "process")]
 pub use child::{ChildExit, ChildProcess, StartError};
 pub use control_groups::ControlGroups;
+#[cfg(feature = "process")]
+pub(crate) use denied::sandbox_remedy;
 pub use helper::{ExecHelper, SandboxProbe, helper_main, hide_this_process};
 pub use limits::ProcessLimits;
 pub use program::{ENVIRONMENT_ALLOWED, ProgramError, ProgramSpec, SpawnContext, child_environment};
+#[cfg(feature = "process")]
 pub(crate) use run::{ProgramOutput, StdoutMode, failure_text, run_program};
 pub(crate) use run_as::RUN_AS_REMEDY;
 pub use run_as::{RunAs, RunAsUser, is_root};
 pub use sandbox::{NetworkAccess, SandboxMode, SandboxRules, SandboxSettings, SandboxStatus};
-pub use stderr_log::{PROGRESS_PREFIX, STDERR_LOG_BYTES_MAX};
+pub use settings::ProgramSettings;
+#[cfg(feature = "process")]
+pub use stderr_log::{PROGRESS_PREFIX, STDERR_LOG_BYTES_MAX, StderrLog};

@@ -112,6 +112,10 @@ impl SpawnContext {
                 ExecutableCheck::Absent => {}
             }
         }
+        // Programs with a space in their name exist, and have been found above.
+        if name.contains(char::is_whitespace) {
+            return Err(ProgramError::CommandLine { line: name.to_owned() });
+        }
         Err(match not_executable {
             Some(path) => ProgramError::NotExecutable { path },
             None => ProgramError::NotInPath { name: name.to_owned(), path: path.to_owned() },
@@ -160,6 +164,12 @@ pub enum ProgramError {
     /// The argument list is empty, or begins with nothing.
     #[error("no program is named")]
     NoName,
+    /// A whole command line where the program is expected.
+    #[error("`{line}` is not a program: there is no shell that would read this line")]
+    CommandLine {
+        /// The line.
+        line: String,
+    },
     /// A bare name that is in no folder of `PATH`.
     #[error("there is no program `{name}` in PATH ({path})")]
     NotInPath {
@@ -285,6 +295,7 @@ mod tests {
         for (name, expected) in [
             ("", "no program is named"),
             ("no-such-program", "there is no program `no-such-program` in PATH (/usr/bin:/bin:relative)"),
+            ("df -h | head", "`df -h | head` is not a program: there is no shell that would read this line"),
             ("./tool", "there is no program /somewhere/./tool"),
             ("~/tool", "there is no program /home/me/tool"),
             ("/etc/passwd", "/etc/passwd is not a program that may be run"),

@@ -39,11 +39,11 @@ pub enum RunAs {
 
 /// True if this process is root: the user that a tool's program runs as then denies it nothing.
 pub fn is_root() -> bool {
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "process"))]
     {
         rustix::process::geteuid().is_root()
     }
-    #[cfg(not(unix))]
+    #[cfg(not(all(unix, feature = "process")))]
     {
         false
     }
@@ -52,7 +52,7 @@ pub fn is_root() -> bool {
 impl RunAs {
     /// `run_as` of the settings: a name of `/etc/passwd`, a number, or `user:group` in numbers.
     pub fn from_setting(name: &str) -> Self {
-        #[cfg(unix)]
+        #[cfg(all(unix, feature = "process"))]
         {
             let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
             let ours = rustix::process::geteuid().as_raw();
@@ -67,7 +67,7 @@ impl RunAs {
                 Err(why) => Self::Unavailable { why: format!("run_as = \"{name}\": {why}") },
             }
         }
-        #[cfg(not(unix))]
+        #[cfg(not(all(unix, feature = "process")))]
         {
             Self::Unavailable { why: format!("run_as = \"{name}\": this system has no users of this kind") }
         }
@@ -78,6 +78,7 @@ impl RunAs {
     }
 }
 
+#[cfg_attr(not(all(unix, feature = "process")), allow(dead_code, reason = "no program is started"))]
 impl RunAsUser {
     fn lookup(name: &str, passwd: &str, group: &str) -> Result<Self, String> {
         let numbers: Option<Vec<u32>> = name.split(':').map(|number| number.parse().ok()).collect();
@@ -105,6 +106,7 @@ impl RunAsUser {
     }
 }
 
+#[cfg_attr(not(unix), allow(dead_code, reason = "programs are supervised on Unix only"))]
 fn supplementary_groups(login: &str, own: u32, group: &str) -> Vec<u32> {
     let member = |line: &str| {
         let fields: Vec<&str> = line.split(':').collect();

@@ -91,6 +91,7 @@ pub(super) fn full_path(path: &Path, folder: &Path, home: Option<&str>) -> PathB
 /// Known state of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SandboxStatus {
     /// By Landlock.
     Landlock {

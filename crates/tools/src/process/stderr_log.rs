@@ -16,7 +16,7 @@ const PROGRESS_BYTES_MAX: usize = 4_096;
 
 /// Reads stderr in any pieces. Memory is flat.
 #[derive(Debug)]
-pub(crate) struct StderrLog<'a> {
+pub struct StderrLog<'a> {
     secrets: &'a SecretSet,
     /// The line that is being read, as long as it may be one of progress.
     line: Vec<u8>,
@@ -33,12 +33,13 @@ struct ProgressLine {
 }
 
 impl<'a> StderrLog<'a> {
-    pub(crate) fn new(secrets: &'a SecretSet) -> Self {
+    /// An empty one. What these secrets are in anything that is told of it is taken out.
+    pub fn new(secrets: &'a SecretSet) -> Self {
         Self { secrets, line: Vec::new(), is_log_line: false, tail: VecDeque::new(), truncated: false }
     }
 
     /// Takes a piece, and answers with the latest progress that it tells of.
-    pub(crate) fn push(&mut self, chunk: &[u8]) -> Option<ToolProgress> {
+    pub fn push(&mut self, chunk: &[u8]) -> Option<ToolProgress> {
         let mut latest = None;
         for &byte in chunk {
             if self.is_log_line {
@@ -71,7 +72,7 @@ impl<'a> StderrLog<'a> {
     }
 
     /// Its last lines, as text without secrets; the cut is marked.
-    pub(crate) fn finish(mut self) -> String {
+    pub fn finish(mut self) -> String {
         if self.progress().is_none() {
             self.append_line();
         }

@@ -71,6 +71,7 @@ fn descendants(all: &[ProcessEntry], roots: &BTreeSet<i32>) -> Vec<ProcessEntry>
 }
 
 /// The living descendants of one process.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the supervisor needs Linux"))]
 pub(super) fn descendants_of(root: Pid) -> Vec<ProcessEntry> {
     descendants(&all_processes(), &BTreeSet::from([root.as_raw_nonzero().get()]))
 }
@@ -79,6 +80,7 @@ pub(super) fn descendants_of(root: Pid) -> Vec<ProcessEntry> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum GroupScope {
     /// All but our own: the family is the only one in its session.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the supervisor needs Linux"))]
     All { own: i32 },
     /// None: others are in its session, and it could have joined their groups.
     Skip,

@@ -1,20 +1,20 @@
 //! `plugin-manifest.json`: what is read of it, and what it means.
 
+use super::cron::CronSchedule;
+use super::manual::{InvocationCommand, PluginCommand};
 use crate::settings::ToolSettingError;
-use regex::Regex;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 /// A larger one is none.
 const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
 /// Time limit of a plugin that sets none: as in VCP.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
-/// Most characters of a field in an example that describe the argument.
-const HINT_CHARS_MAX: usize = 200;
+/// The same of an asynchronous plugin, with the time that it works on after its answer.
+const ASYNC_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
 
 /// Unknown fields are other programs' business.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,7 +25,7 @@ pub(super) struct PluginManifest {
     #[serde(default)]
     display_name: Option<String>,
     #[serde(default)]
-    description: Option<String>,
+    pub(super) description: Option<String>,
     #[serde(default)]
     plugin_type: String,
     #[serde(default)]
@@ -37,12 +37,28 @@ pub(super) struct PluginManifest {
     config_schema: Option<Map<String, Value>>,
     #[serde(default)]
     capabilities: PluginCapabilities,
+    #[serde(default)]
+    refresh_interval_cron: Option<String>,
+    /// It works on what another plugin, a service, keeps in memory.
+    #[serde(default)]
+    pub(super) requires_context_bridge: bool,
+}
+
+/// Kinds of plugins that are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PluginKind {
+    Synchronous,
+    Asynchronous,
+    Static,
+    MessagePreprocessor,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 struct EntryPoint {
     #[serde(default)]
     command: Option<String>,
+    #[serde(default)]
+    script: Option<String>,
     #[serde(default)]
     timeout: Option<f64>,
 }
@@ -61,30 +77,14 @@ struct PluginCommunication {
 struct PluginCapabilities {
     #[serde(default)]
     invocation_commands: Vec<InvocationCommand>,
+    #[serde(default)]
+    system_prompt_placeholders: Vec<ListedPlaceholder>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct InvocationCommand {
+struct ListedPlaceholder {
     #[serde(default)]
-    command_identifier: Option<String>,
-    /// Some manifests call it so.
-    #[serde(default)]
-    command: Option<String>,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    example: Option<String>,
-}
-
-/// An invocation command.
-#[derive(Clone, Debug)]
-pub(super) struct PluginCommand {
-    pub(super) identifier: String,
-    /// Value of the field `command` in its requests; `None` = they have none.
-    pub(super) command_field: Option<String>,
-    description: String,
-    example: Option<String>,
+    placeholder: String,
 }
 
 impl PluginManifest {
@@ -107,32 +107,73 @@ impl PluginManifest {
 
     /// # Errors
     /// Why a plugin of this kind is not run here.
-    pub(super) fn check_kind(&self) -> Result<(), ToolSettingError> {
-        let what = match self.plugin_type.as_str() {
-            "synchronous" => {
-                let protocol = self.communication.protocol.as_deref().unwrap_or("none");
-                return if protocol == "stdio" {
-                    Ok(())
-                } else {
-                    let message = format!("{} speaks `{protocol}`, and only stdio is understood", self.name);
-                    Err(ToolSettingError::new(
-                        message,
-                        "Only plugins with communication.protocol \"stdio\" are run.",
-                    ))
-                };
+    pub(super) fn kind(&self) -> Result<PluginKind, ToolSettingError> {
+        let protocol = self.communication.protocol.as_deref();
+        let (kind, protocols): (PluginKind, &[Option<&str>]) = match self.plugin_type.as_str() {
+            "synchronous" => (PluginKind::Synchronous, &[Some("stdio")]),
+            "asynchronous" => (PluginKind::Asynchronous, &[Some("stdio")]),
+            "static" => (PluginKind::Static, &[None, Some("stdio"), Some("process_stdio")]),
+            "messagePreprocessor" => (PluginKind::MessagePreprocessor, &[Some("direct"), Some("stdio")]),
+            other => return Err(self.unknown_kind(other)),
+        };
+        if protocols.contains(&protocol) {
+            return Ok(kind);
+        }
+        let understood: Vec<String> =
+            protocols.iter().flatten().map(|protocol| format!("\"{protocol}\"")).collect();
+        let message =
+            format!("{} speaks `{}`, which is not understood", self.name, protocol.unwrap_or("none"));
+        let remedy = format!(
+            "A plugin of the kind `{}` is run with communication.protocol {}.",
+            self.plugin_type,
+            understood.join(" or ")
+        );
+        Err(ToolSettingError::new(message, &remedy))
+    }
+
+    fn unknown_kind(&self, kind: &str) -> ToolSettingError {
+        let what = match kind {
+            "service" => "whose routes and sockets are parts of the VCP server",
+            "hybridservice" => {
+                "which works with the inside of the VCP server: its databases, routes and other plugins"
             }
-            "asynchronous" => "which answers later by calling the VCP server back",
-            "static" => "which fills a placeholder of prompts and is no tool",
-            "messagePreprocessor" => "which changes messages inside the VCP server",
-            "service" | "hybridservice" => "which runs inside the VCP server",
             "" => "which is no kind",
             _ => "which is not known here",
         };
-        let message = format!("{} is of the kind `{}`, {what}", self.name, self.plugin_type);
-        Err(ToolSettingError::new(
-            message,
-            "Only synchronous plugins are run; leave this one to VCP, or take it out of the folders.",
-        ))
+        let message = format!("{} is of the kind `{kind}`, {what}", self.name);
+        let remedy = "Synchronous, asynchronous and static plugins and message preprocessors are run; leave this one to \
+                      VCP, or take it out of the folders.";
+        ToolSettingError::new(message, remedy)
+    }
+
+    /// Names of the placeholders that a static plugin fills, without braces.
+    pub(super) fn placeholders(&self) -> Vec<String> {
+        let listed = self.capabilities.system_prompt_placeholders.iter();
+        let names = listed.map(|listed| {
+            listed.placeholder.trim().trim_start_matches('{').trim_end_matches('}').trim().to_owned()
+        });
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// The times at which a static plugin runs again.
+    pub(super) fn schedule(&self) -> Result<Option<CronSchedule>, ToolSettingError> {
+        let line = self.refresh_interval_cron.as_deref().map(str::trim).filter(|line| !line.is_empty());
+        line.map(CronSchedule::parse).transpose().map_err(|why| {
+            ToolSettingError::new(
+                format!("its refreshIntervalCron cannot be read: {why}"),
+                "It has five fields, or six with seconds in front: \"0 * * * *\".",
+            )
+        })
+    }
+
+    /// The file of a plugin that VCP would load into its own process.
+    pub(super) fn script(&self) -> Option<&str> {
+        self.entry_point.script.as_deref().filter(|script| !script.is_empty())
+    }
+
+    /// True for a plugin whose program is a script for our runner of Node modules.
+    pub(super) fn is_direct(&self) -> bool {
+        self.communication.protocol.as_deref() == Some("direct")
     }
 
     pub(super) fn title(&self) -> &str {
@@ -141,8 +182,10 @@ impl PluginManifest {
 
     /// Also that of the entry point, where some manifests have it.
     pub(super) fn timeout(&self) -> Duration {
+        let default =
+            if self.plugin_type == "asynchronous" { ASYNC_TIMEOUT_DEFAULT } else { TIMEOUT_DEFAULT };
         let limit = self.communication.timeout.or(self.entry_point.timeout).filter(|limit| *limit >= 1.0);
-        limit.map_or(TIMEOUT_DEFAULT, |limit| Duration::from_millis(limit as u64))
+        limit.map_or(default, |limit| Duration::from_millis(limit as u64))
     }
 
     /// The words of the entry point. VCP hands it to a shell; here there is none.
@@ -182,21 +225,9 @@ impl PluginManifest {
         values: &BTreeMap<String, String>,
         folder: &Path,
     ) -> BTreeMap<String, String> {
-        let mut env_vars = BTreeMap::new();
-        for (name, entry) in self.config_schema.iter().flatten() {
-            let Some(value) = values.get(name) else { continue };
-            let kind = entry.get("type").unwrap_or(entry).as_str().unwrap_or_default();
-            let value = match kind {
-                "boolean" => value.eq_ignore_ascii_case("true").to_string(),
-                // As JavaScript reads it: the digits in front, or nothing.
-                "integer" => match leading_integer(value) {
-                    Some(number) => number.to_string(),
-                    None => continue,
-                },
-                _ => value.clone(),
-            };
-            env_vars.insert(name.clone(), value);
-        }
+        let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let mut env_vars: BTreeMap<String, String> =
+            self.config(values).into_iter().map(|(name, value)| (name, text(value))).collect();
         let debug = values.get("DebugMode").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         env_vars.insert("DebugMode".to_owned(), debug.to_string());
         env_vars.insert("PYTHONIOENCODING".to_owned(), "utf-8".to_owned());
@@ -205,6 +236,26 @@ impl PluginManifest {
             env_vars.insert("PROJECT_BASE_PATH".to_owned(), base.display().to_string());
         }
         env_vars
+    }
+
+    /// The values that the schema names, with its types.
+    pub(super) fn config(&self, values: &BTreeMap<String, String>) -> Map<String, Value> {
+        let mut config = Map::new();
+        for (name, entry) in self.config_schema.iter().flatten() {
+            let Some(value) = values.get(name) else { continue };
+            let kind = entry.get("type").unwrap_or(entry).as_str().unwrap_or_default();
+            let value = match kind {
+                "boolean" => Value::from(value.eq_ignore_ascii_case("true")),
+                // As JavaScript reads it: the digits in front, or nothing.
+                "integer" => match leading_integer(value) {
+                    Some(number) => Value::from(number),
+                    None => continue,
+                },
+                _ => Value::from(value.as_str()),
+            };
+            config.insert(name.clone(), value);
+        }
+        config
     }
 
     pub(super) fn commands(&self) -> Result<Vec<PluginCommand>, ToolSettingError> {
@@ -228,87 +279,10 @@ fn leading_integer(text: &str) -> Option<i64> {
     text[..end].trim_start_matches('+').parse().ok()
 }
 
-/// A field of a request, as examples and descriptions show them.
-static FIELD_PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?s)([A-Za-z_][A-Za-z0-9_-]*)\s*[:：]\s*「始(?:ESCAPE)?」(.*?)「末(?:ESCAPE)?」").ok()
-});
-
-fn request_fields(text: &str) -> Vec<(&str, &str)> {
-    let Some(pattern) = FIELD_PATTERN.as_ref() else { return Vec::new() };
-    let captures = pattern
-        .captures_iter(text)
-        .filter_map(|field| Some((field.get(1)?.as_str(), field.get(2)?.as_str())));
-    captures.map(|(name, value)| (name, value.trim())).collect()
-}
-
-impl InvocationCommand {
-    fn command(&self, plugin: &str, several: bool) -> PluginCommand {
-        let named =
-            self.command_identifier.as_ref().or(self.command.as_ref()).filter(|name| !name.trim().is_empty());
-        let identifier = named.map_or(plugin, |name| name.trim()).to_owned();
-        // VCP sends what the model wrote, and the model writes what it was shown. A plugin with one command is often
-        // shown without any.
-        let shown = [self.example.as_deref().unwrap_or_default(), &self.description]
-            .into_iter()
-            .flat_map(request_fields)
-            .find(|(name, _)| *name == "command")
-            .map(|(_, value)| value.to_owned());
-        let is_name = |text: &String| {
-            !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
-        };
-        let command_field = match shown {
-            Some(shown) if is_name(&shown) => Some(shown),
-            Some(_) => Some(identifier.clone()),
-            None if several || self.command.is_some() => Some(identifier.clone()),
-            None => None,
-        };
-        PluginCommand {
-            identifier,
-            command_field,
-            description: self.description.clone(),
-            example: self.example.clone(),
-        }
-    }
-}
-
-impl PluginCommand {
-    /// As it is given, followed by the example.
-    pub(super) fn description(&self, manifest: &PluginManifest) -> String {
-        let description = match self.description.trim() {
-            "" => manifest.description.as_deref().unwrap_or_default(),
-            own => own,
-        };
-        match self.example.as_deref().map(str::trim).filter(|example| !example.is_empty()) {
-            Some(example) => format!("{description}\n\n{example}"),
-            None => description.to_owned(),
-        }
-    }
-
-    /// Texts, whatever their names. Those that the description shows are named, for models that want them listed.
-    pub(super) fn parameters(&self) -> Value {
-        let mut properties = Map::new();
-        let described = request_fields(&self.description).into_iter().map(|field| (field, ""));
-        let example = request_fields(self.example.as_deref().unwrap_or_default())
-            .into_iter()
-            .map(|field| (field, "for example: "));
-        for ((name, hint), prefix) in described.chain(example) {
-            if matches!(name, "tool_name" | "command") || properties.contains_key(name) {
-                continue;
-            }
-            let mut property = json!({"type": "string"});
-            if !hint.is_empty() {
-                let hint: String = hint.chars().take(HINT_CHARS_MAX).collect();
-                property["description"] = Value::from(format!("{prefix}{hint}"));
-            }
-            properties.insert(name.to_owned(), property);
-        }
-        json!({"type": "object", "properties": properties, "additionalProperties": true})
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn manifest(more: Value) -> PluginManifest {
         let mut value = json!({
@@ -319,67 +293,6 @@ mod tests {
             value[key] = field.clone();
         }
         serde_json::from_value(value).unwrap()
-    }
-
-    fn command(invocation: Value) -> PluginCommand {
-        let mut commands =
-            manifest(json!({"capabilities": {"invocationCommands": [invocation]}})).commands().unwrap();
-        commands.remove(0)
-    }
-
-    #[test]
-    fn the_field_command_is_sent_where_it_is_shown() {
-        for (invocation, identifier, command_field) in [
-            (
-                json!({"commandIdentifier": "Calc", "description": "tool_name:「始」Demo「末」\nexpression:「始」1+1「末」"}),
-                "Calc",
-                None,
-            ),
-            (
-                json!({"commandIdentifier": "Read", "example": "command:「始」ReadFile「末」"}),
-                "Read",
-                Some("ReadFile"),
-            ),
-            (
-                json!({"commandIdentifier": "Read", "description": "command :「始」read or write「末」"}),
-                "Read",
-                Some("Read"),
-            ),
-            (json!({"command": "ReadFile", "description": "reads"}), "ReadFile", Some("ReadFile")),
-            (json!({"description": "nameless"}), "Demo", None),
-        ] {
-            let command = command(invocation);
-            assert_eq!(
-                (command.identifier.as_str(), command.command_field.as_deref()),
-                (identifier, command_field)
-            );
-        }
-        let two = json!({"capabilities": {"invocationCommands": [{"commandIdentifier": "a"}, {"commandIdentifier": "b"}]}});
-        let command_field: Vec<_> = manifest(two)
-            .commands()
-            .unwrap()
-            .into_iter()
-            .map(|command| command.command_field.unwrap())
-            .collect();
-        assert_eq!(command_field, ["a", "b"]);
-    }
-
-    #[test]
-    fn arguments_are_those_that_are_shown() {
-        let command = command(json!({
-            "commandIdentifier": "Search",
-            "description": "tool_name:「始」Demo「末」,\nquery:「始」(required) what to look for「末」,\nimage-size : 「始」「末」",
-            "example": "query:「始」cats「末」\nmax_results:「始」7「末」\ncontent:「始ESCAPE」a「末」b「末ESCAPE」",
-        }));
-        assert_eq!(
-            command.parameters(),
-            json!({"type": "object", "additionalProperties": true, "properties": {
-                "query": {"type": "string", "description": "(required) what to look for"},
-                "image-size": {"type": "string"},
-                "max_results": {"type": "string", "description": "for example: 7"},
-                "content": {"type": "string", "description": "for example: a"},
-            }})
-        );
     }
 
     #[test]

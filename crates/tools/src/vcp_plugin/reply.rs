@@ -13,8 +13,11 @@ pub(super) fn parse_reply(stdout: &[u8]) -> Result<Result<Value, String>, String
     if text.is_empty() {
         return Err("it answered nothing".to_owned());
     }
-    let mut answer: Value =
-        serde_json::from_str(text).map_err(|error| format!("its answer is not JSON: {error}"))?;
+    read_answer(serde_json::from_str(text).map_err(|error| format!("its answer is not JSON: {error}"))?)
+}
+
+/// The same of a document.
+pub(super) fn read_answer(mut answer: Value) -> Result<Result<Value, String>, String> {
     match answer["status"].as_str() {
         Some("success") => Ok(Ok(answer["result"].take())),
         Some("error") => {

@@ -21,13 +21,28 @@ pub struct VcpPlugins {
     pub env_allow: Vec<String>,
     /// A file with values for all plugins (VCP's own `config.env`). A plugin's `config.env` wins.
     pub env_file: Option<PathBuf>,
+    /// Plugins of the kind `messagePreprocessor` that change the messages of turns, in this order. Default: none.
+    pub preprocessors: Vec<String>,
+    /// Folder for results that asynchronous plugins send after their call has ended. Default: `VCPAsyncResults` beside the
+    /// configuration.
+    pub results: Option<PathBuf>,
     /// Files and network that plugins may reach. Their own folder is always writable.
     pub sandbox: SandboxSettings,
     /// Resources that plugins may use.
     pub limits: ProcessLimits,
 }
 
+#[cfg(feature = "process")]
+/// Default of `results`.
+const RESULTS_FOLDER: &str = "VCPAsyncResults";
+
 impl VcpPlugins {
+    #[cfg(feature = "process")]
+    pub(super) fn results_folder(&self, spawn_context: &SpawnContext) -> PathBuf {
+        spawn_context.resolve_path(self.results.as_deref().unwrap_or(Path::new(RESULTS_FOLDER)))
+    }
+
+    #[cfg(feature = "process")]
     pub(super) fn effect(&self, plugin: &str, command: &str) -> Effect {
         let exact = self.effects.get(&format!("{plugin}.{command}"));
         exact.or_else(|| self.effects.get(plugin)).copied().unwrap_or_default()
@@ -50,6 +65,7 @@ impl VcpPlugins {
         values.into_iter().filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value).collect()
     }
 
+    #[cfg(feature = "process")]
     /// Everything that a plugin can ask for: its own settings, over those for all, over what we let through.
     pub(super) fn values(
         &self,

@@ -244,9 +244,9 @@ impl Server {
             "measure" => send_result(id, json!({"content": [], "structuredContent": arguments})),
             "ask" => {
                 let answer = self.ask(json!({
-                    "mode": "form", "message": "Which colour?", "requestedSchema": {
-                        "type": "object", "required": ["colour"], "properties": {
-                            "colour": {"type": "string", "enum": ["red", "green"]},
+                    "mode": "form", "message": "Which color?", "requestedSchema": {
+                        "type": "object", "required": ["color"], "properties": {
+                            "color": {"type": "string", "enum": ["red", "green"]},
                             "shade": {"type": "string", "default": "dark"},
                         },
                     },

@@ -24,7 +24,7 @@ enum BaselineKind {
     Straight,
 }
 
-/// What surrounds the string that changes, and where the string goes.
+/// The text around the string that changes, and the position of the string.
 struct EventMemo {
     before: Vec<u8>,
     after: Vec<u8>,
@@ -142,7 +142,7 @@ impl BaselineDecoder {
         self.line.extend_from_slice(&bytes[from..]);
     }
 
-    /// What it read.
+    /// The result of reading.
     pub fn into_answer(self) -> ExpectedReply {
         match self.kind {
             BaselineKind::Copy(copy) => drop(std::hint::black_box(copy)),

@@ -1,4 +1,4 @@
-//! What decoding costs, beside what any decoder must cost. `cargo xtask bench decode` builds, runs and judges it.
+//! The cost of decoding, next to what any decoder must cost. `cargo xtask bench decode` builds, runs and judges it.
 //!
 //! ```text
 //! cargo bench -p throughline-wire --bench decode -- measure [--quick]     one JSON line a workload

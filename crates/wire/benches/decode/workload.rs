@@ -1,4 +1,4 @@
-//! What is decoded: replies of one character each, the same bytes on every machine.
+//! The input: replies of one character each, the same bytes on every machine.
 
 use std::fmt::Write;
 use throughline_wire::Dialect;
@@ -30,7 +30,7 @@ const TEXT_EVENTS: usize = 10_000;
 const CALLS: usize = 50;
 const FRAGMENTS: usize = 200;
 
-/// What a right decoder arrives at.
+/// The result of a right decoder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ExpectedReply {
     pub text: String,
@@ -58,7 +58,7 @@ enum ChangingField {
     Created,
 }
 
-/// What an event says, as places in the answer.
+/// The content of an event, as positions in the answer.
 enum ScriptEvent {
     Begin,
     Text { from: usize, to: usize },
@@ -134,22 +134,22 @@ impl Workload {
         self.dialect
     }
 
-    /// Whether it is Chat Completions.
+    /// True if it is Chat Completions.
     pub fn is_chat(&self) -> bool {
         self.dialect == Dialect::OpenaiChat
     }
 
-    /// How many events it has.
+    /// Number of its events.
     pub fn events(&self) -> usize {
         self.events.len()
     }
 
-    /// How many bytes.
+    /// Number of its bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What must come of it.
+    /// The expected result.
     pub fn answer(&self) -> &ExpectedReply {
         &self.answer
     }

@@ -1,4 +1,4 @@
-//! What reading calls out of text costs, beside decoding the same reply natively. `cargo xtask bench text` builds, runs and
+//! The cost of reading calls out of text, next to decoding the same reply natively. `cargo xtask bench text` builds, runs and
 //! judges it.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! What is read: an answer as models write them, in pieces of a token each, the same bytes on every machine.
+//! The input: an answer as models write them, in pieces of a token each, the same bytes on every machine.
 
 /// Words of the text. Angle brackets, backticks and brackets stand in it as often as an answer about programs has them.
 const WORDS: [&str; 24] = [

@@ -280,7 +280,8 @@ impl CallAssembler {
         }
         let upstream_id = call.id_is_usable.then(|| UpstreamCallId::new(call.id.as_str()));
         let name = WireName::new(call.name.as_str());
-        out(StepEvent::CallOpened { slot, position: call.position, upstream_id, name, kind: call.kind });
+        let (position, kind) = (call.position, call.kind);
+        out(StepEvent::CallOpened { slot, position, upstream_id, name, kind, arguments: None });
         if call.has_text() {
             out(StepEvent::CallArguments { slot, delta: Cow::Borrowed(call.text()) });
         }

@@ -1,24 +1,24 @@
 //! A body that is not a stream: a whole reply, an error as JSON, an HTML page, plain text (quirk E3).
 
-use super::PayloadDecoder;
+use super::{PayloadDecoder, write_payload};
 use crate::json::JsonRef;
-use crate::step::{StepWriter, error_of, excerpt_of};
+use crate::step::{error_of, excerpt_of};
 use crate::vocabulary::{StepEvent, UpstreamError};
 
 impl PayloadDecoder {
     pub(super) fn decode_body(&mut self, body: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
-        let mut step = StepWriter::new(&mut self.state, sink);
-        match JsonRef::parse(text) {
+        let dialect = &mut self.dialect;
+        write_payload(&mut self.state, sink, |step| match JsonRef::parse(text) {
             Ok(json) => match error_of(&json).or_else(|| detail_error(&json)) {
                 Some(error) => step.fail(error),
-                None => self.dialect.body(&json, &mut step),
+                None => dialect.body(&json, step),
             },
             // JSON that was cut is a truncated reply, not an error page.
             Err(error) if error.offset >= text.len() && text.starts_with(['{', '[']) => {}
             Err(_) => step.fail(UpstreamError { message: strip_html(text), ..UpstreamError::default() }),
-        }
+        });
     }
 }
 

@@ -21,14 +21,15 @@ mod text_fragments;
 use crate::json::JsonRef;
 use crate::profile::UpstreamProfile;
 use crate::step::StepWriter;
-use crate::vocabulary::ModelRequest;
+use crate::vocabulary::{HostedToolKind, ModelRequest, ToolChoice};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{fmt, str::FromStr};
 
-/// A wire format.
+/// A wire format. Later releases add some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Dialect {
     /// OpenAI Chat Completions and all compatible servers.
     OpenaiChat,
@@ -40,11 +41,11 @@ pub enum Dialect {
     Gemini,
     /// Ollama `/api/chat`.
     Ollama,
-    /// Cohere v2 chat (decoding only).
+    /// Cohere v2 chat.
     Cohere,
-    /// AWS Bedrock `ConverseStream` (decoding only).
+    /// AWS Bedrock `ConverseStream`.
     BedrockConverse,
-    /// AWS Bedrock `InvokeModelWithResponseStream` with Anthropic bodies (decoding only).
+    /// AWS Bedrock `InvokeModelWithResponseStream` with Anthropic bodies.
     BedrockAnthropic,
 }
 
@@ -72,6 +73,14 @@ impl Dialect {
             Dialect::Cohere => "cohere",
             Dialect::BedrockConverse => "bedrock-converse",
             Dialect::BedrockAnthropic => "bedrock-anthropic",
+        }
+    }
+
+    /// Tools of providers that can be switched on in this dialect.
+    pub fn hosted_tools(self) -> &'static [HostedToolKind] {
+        match self {
+            Dialect::OpenaiResponses | Dialect::Anthropic | Dialect::Gemini => &HostedToolKind::ALL,
+            _ => &[],
         }
     }
 
@@ -108,7 +117,9 @@ impl FromStr for Dialect {
     fn from_str(name: &str) -> Result<Self, String> {
         Dialect::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or_else(|| {
             let names: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
-            format!("unknown API `{name}`; known are {}", names.join(", "))
+            let meant = names.iter().find(|known| !name.is_empty() && known.starts_with(name));
+            let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
+            format!("unknown API `{name}`; {meant}known are {}", names.join(", "))
         })
     }
 }
@@ -149,7 +160,7 @@ pub(crate) trait DialectDecoder: Send {
     /// One payload of a stream.
     fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>);
     /// A whole JSON document that came instead of a stream: a plain reply (decode it and call
-    /// [`StepWriter::complete`]); error bodies have been recognised before by [`StepWriter`].
+    /// [`StepWriter::complete`]); error bodies have been recognized before by [`StepWriter`].
     fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>);
     /// The bytes have ended, or the end marker was seen. For late flushes only (`Opaque` goes here).
     fn end(&mut self, _step: &mut StepWriter<'_>) {}
@@ -189,9 +200,12 @@ pub struct EncodedRequest {
 
 /// Why a request cannot be written in a dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EncodeError {
-    /// Only decoding is implemented for this dialect.
+    /// Only decoding is implemented for this dialect. None at present.
     DecodeOnly(Dialect),
+    /// The dialect has no field for a tool of the provider.
+    NoHostedTool(Dialect, HostedToolKind),
 }
 
 impl fmt::Display for EncodeError {
@@ -199,6 +213,12 @@ impl fmt::Display for EncodeError {
         match self {
             EncodeError::DecodeOnly(dialect) => {
                 write!(f, "requests to {dialect} are not written yet; its streams can be decoded")
+            }
+            EncodeError::NoHostedTool(dialect, tool) => {
+                let able: Vec<_> =
+                    Dialect::ALL.iter().filter(|dialect| dialect.hosted_tools().contains(tool)).collect();
+                let able: Vec<_> = able.into_iter().map(|dialect| dialect.name()).collect();
+                write!(f, "{dialect} has no hosted tool `{tool}`; {} have it", able.join(", "))
             }
         }
     }
@@ -228,6 +248,10 @@ pub fn encode(
     profile: &UpstreamProfile,
     transfer: TransferMode,
 ) -> Result<EncodedRequest, EncodeError> {
+    let known = dialect.hosted_tools();
+    if let Some(tool) = request.settings.hosted.iter().find(|tool| !known.contains(tool)) {
+        return Err(EncodeError::NoHostedTool(dialect, *tool));
+    }
     let with_notes;
     let request = if request.has_stored_media() {
         with_notes = request.without_stored_media();
@@ -248,9 +272,9 @@ pub fn encode(
         Dialect::Anthropic => Ok(anthropic::encode(request, profile, transfer)),
         Dialect::Gemini => Ok(gemini::encode(request, profile, transfer)),
         Dialect::Ollama => Ok(ollama::encode(request, profile, transfer)),
-        Dialect::Cohere | Dialect::BedrockConverse | Dialect::BedrockAnthropic => {
-            Err(EncodeError::DecodeOnly(dialect))
-        }
+        Dialect::Cohere => Ok(cohere::encode(request, profile, transfer)),
+        Dialect::BedrockConverse => Ok(bedrock::encode_converse(request, profile, transfer)),
+        Dialect::BedrockAnthropic => Ok(bedrock::encode_anthropic(request, profile, transfer)),
     }
 }
 
@@ -261,7 +285,9 @@ fn can_force(dialect: Dialect, request: &ModelRequest, profile: &UpstreamProfile
         request.settings.extra.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
     match dialect {
         Dialect::Ollama => false,
-        Dialect::Anthropic if thinks => false,
+        // Cohere forces a call, and no particular one.
+        Dialect::Cohere if matches!(request.tool_choice, ToolChoice::Tool(_)) => false,
+        Dialect::Anthropic | Dialect::BedrockAnthropic if thinks => false,
         _ => profile.tool_choice_required && !request.tools.is_empty(),
     }
 }

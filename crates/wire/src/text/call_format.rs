@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 /// Form in which a model calls tools.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum CallFormat {
     /// In the upstream's own field for calls.
     #[default]

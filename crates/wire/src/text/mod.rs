@@ -1,6 +1,6 @@
 //! Tool calls written as text, and thinking written as text: the stages between a decoded reply and its reader.
 //!
-//! A server whose tool parser is off, confused or cut sends the model's own markup as visible text (W8). One file per
+//! A server whose tool parser is off, confused or cut sends the model's own markup as visible text. One file per
 //! grammar here reads it back, over the joined text of a step when the step has ended:
 //!
 //! 1. [`find_leaked`] finds the calls in a text, only those of offered tools;

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// Defines a newtype of a text. For the crates of this workspace; the caller imports `fmt` and serde's derives.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

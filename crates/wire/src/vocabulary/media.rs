@@ -17,6 +17,7 @@ pub struct Media {
 /// Where the content of a [`Media`] is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum MediaContent {
     /// Here.
     Inline {

@@ -1,6 +1,6 @@
 //! Messages to a model: history that is valid by construction, and one request.
 
-use super::{Call, CallOutcome, Media, ToolDefinition, WireName};
+use super::{Call, CallOutcome, HostedToolKind, Media, ToolDefinition, WireName};
 use crate::dialect::{Dialect, extra};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -34,6 +34,42 @@ pub struct ProviderState {
     pub dialect: Dialect,
     /// The raw assistant message or items, in the dialect's own form.
     pub value: Value,
+}
+
+impl ProviderState {
+    /// Visits the visible text in it, which may be changed: not reasoning, which is signed, and not calls.
+    pub fn for_each_text(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        visit_text(&mut self.value, visit);
+    }
+}
+
+/// Texts are `{"text": …}` in lists of parts, possibly of a `message` or under `content`.
+fn visit_text(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| visit_text(item, visit)),
+        Value::Object(part) => {
+            let kind = part.get("type").and_then(Value::as_str).map(str::to_owned);
+            let is_thought = part.get("thought").and_then(Value::as_bool).unwrap_or_default();
+            match kind.as_deref() {
+                _ if is_thought => {}
+                None | Some("text" | "output_text") => {
+                    if let Some(Value::String(text)) = part.get_mut("text") {
+                        visit(text);
+                    }
+                    if let Some(content) = part.get_mut("content").filter(|_| kind.is_none()) {
+                        visit_text(content, visit);
+                    }
+                }
+                Some("message") => {
+                    if let Some(content) = part.get_mut("content") {
+                        visit_text(content, visit);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A step that can be sent to a model. Every call has exactly one outcome because they are one value, so an orphan
@@ -104,6 +140,9 @@ pub struct ModelSettings {
     /// Permission for several calls in one reply. Sent only if tools are offered: upstreams refuse it otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
+    /// Tools of the provider that it runs itself. Refused by [`encode`](crate::encode) for dialects without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosted: Vec<HostedToolKind>,
     /// Further body fields, merged at the top level as they are. For Responses, Gemini and Ollama objects merge member
     /// by member (`generationConfig`, `options`) and `null` takes a field out.
     #[serde(default)]
@@ -111,7 +150,7 @@ pub struct ModelSettings {
 }
 
 impl ModelSettings {
-    /// These, and where they say nothing those. Objects of `extra` are joined member by member.
+    /// These, and where they say nothing those. Hosted tools are those of both. Objects of `extra` are joined member by member.
     ///
     /// ```
     /// use throughline_wire::ModelSettings;
@@ -123,10 +162,15 @@ impl ModelSettings {
     pub fn with_defaults(self, base: &ModelSettings) -> ModelSettings {
         let mut joined = base.extra.clone();
         extra::merge(&mut joined, &self.extra);
+        let mut hosted = base.hosted.clone();
+        hosted.extend(self.hosted);
+        hosted.sort_unstable();
+        hosted.dedup();
         ModelSettings {
             temperature: self.temperature.or(base.temperature),
             max_output_tokens: self.max_output_tokens.or(base.max_output_tokens),
             parallel_tool_calls: self.parallel_tool_calls.or(base.parallel_tool_calls),
+            hosted,
             extra: joined,
         }
     }

@@ -1,6 +1,7 @@
 //! The words that every layer shares: ids, calls, outcomes, messages, and the event of a model step.
 
 mod call;
+mod hosted_tool;
 mod id;
 mod media;
 mod message;
@@ -10,6 +11,7 @@ mod step_event;
 mod tool_definition;
 
 pub use call::{ArgumentRepair, Call, CallArguments, CallKind, RawArguments};
+pub use hosted_tool::HostedToolKind;
 pub use id::{CallId, CallSlot, ToolName, UpstreamCallId, WireName};
 pub use media::{Media, MediaContent};
 pub use message::{ClosedStep, Message, ModelRequest, ModelSettings, ProviderState, ToolChoice, UserPart};

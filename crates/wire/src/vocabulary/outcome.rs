@@ -50,7 +50,7 @@ pub enum StartState {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NotStarted {
-    /// The stream broke before the call was complete (W5).
+    /// The stream broke before the call was complete.
     Interrupted,
     /// The arguments are not valid JSON; `message` says where.
     InvalidArguments {

@@ -30,6 +30,10 @@ pub enum StepEvent<'a> {
         data: Cow<'a, str>,
         /// New part of the transcript.
         transcript: Cow<'a, str>,
+        /// Format, where the provider names one: `pcm16`, `mp3`, …
+        format: Option<Cow<'a, str>>,
+        /// In Hz, where the provider names it.
+        sample_rate: Option<u32>,
     },
     /// A source, in the dialect's own form.
     Citation(Value),
@@ -46,6 +50,9 @@ pub enum StepEvent<'a> {
         name: WireName,
         /// JSON or free text.
         kind: CallKind,
+        /// Argument text that the upstream sent together with the name: all of it where calls come whole. It is there for those
+        /// who show the call; it follows once more as `CallArguments`.
+        arguments: Option<Cow<'a, str>>,
     },
     /// A fragment of argument text, to be appended.
     CallArguments {
@@ -85,7 +92,7 @@ pub enum StepEvent<'a> {
     Usage(Usage),
     /// Why the model stopped.
     Finish {
-        /// Normalised: a normal stop is `ToolCalls` exactly if there are calls.
+        /// Normalized: a normal stop is `ToolCalls` exactly if there are calls.
         reason: FinishReason,
         /// As on the wire.
         raw: Option<String>,
@@ -113,10 +120,15 @@ impl StepEvent<'_> {
             E::Thinking(text) => E::Thinking(own(text)),
             E::Refusal(text) => E::Refusal(own(text)),
             E::Image(media) => E::Image(media),
-            E::Audio { data, transcript } => E::Audio { data: own(data), transcript: own(transcript) },
+            E::Audio { data, transcript, format, sample_rate } => E::Audio {
+                data: own(data),
+                transcript: own(transcript),
+                format: format.map(own),
+                sample_rate,
+            },
             E::Citation(value) => E::Citation(value),
-            E::CallOpened { slot, position, upstream_id, name, kind } => {
-                E::CallOpened { slot, position, upstream_id, name, kind }
+            E::CallOpened { slot, position, upstream_id, name, kind, arguments } => {
+                E::CallOpened { slot, position, upstream_id, name, kind, arguments: arguments.map(own) }
             }
             E::CallArguments { slot, delta } => E::CallArguments { slot, delta: own(delta) },
             E::CallSealed { slot, seal, arguments } => E::CallSealed { slot, seal, arguments },
@@ -182,6 +194,7 @@ pub enum BrokenCall {
 /// Why the model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FinishReason {
     /// A normal stop without calls.
     Stop,
@@ -202,6 +215,7 @@ pub enum FinishReason {
 /// End of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum StreamEnd {
     /// The protocol's end marker was seen.
     Complete,
@@ -209,6 +223,25 @@ pub enum StreamEnd {
     Truncated,
     /// An error was reported in the stream, or came instead of one.
     Error(UpstreamError),
+}
+
+impl StreamEnd {
+    /// Its name in serialized form.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Truncated => "truncated",
+            Self::Error(_) => "error",
+        }
+    }
+
+    /// The error that the upstream reported.
+    pub fn error(&self) -> Option<&UpstreamError> {
+        match self {
+            Self::Error(error) => Some(error),
+            Self::Complete | Self::Truncated => None,
+        }
+    }
 }
 
 /// An error as the upstream put it.
@@ -311,7 +344,7 @@ pub enum ProblemKind {
     ContradictedSeal,
     /// Two readings were possible.
     Ambiguous,
-    /// A tool call written as text, in the named format (W8).
+    /// A tool call written as text, in the named format.
     LeakedCall {
         /// The format: `hermes`, `mistral`, ...
         format: String,
@@ -326,6 +359,9 @@ pub enum ProblemKind {
         /// Of which kind.
         kind: crate::text::FindingKind,
     },
+    /// A stream that broke before its first content: the reply was asked for again, whole. Reported by the client of the
+    /// upstream, not by a decoder.
+    StreamReplaced,
     /// An event or block of a kind that we do not know; skipped, `excerpt` names it.
     UnknownEvent,
 }

@@ -51,4 +51,20 @@ pub struct VcpCommand {
     /// The field `command`, if one tool name stands for several tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Further values of the field `tool_name`, where the tool's own manual uses them. A tool that really has such a name
+    /// comes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+}
+
+impl VcpCommand {
+    /// A name without aliases.
+    pub fn new(tool_name: impl Into<String>, command: Option<&str>) -> Self {
+        Self { tool_name: tool_name.into(), command: command.map(str::to_owned), aliases: Vec::new() }
+    }
+
+    /// Is this command called by this name?
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.tool_name == name || self.aliases.iter().any(|alias| alias == name)
+    }
 }

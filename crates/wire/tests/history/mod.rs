@@ -83,7 +83,7 @@ fn outcomes() -> Vec<CallOutcome> {
     ]
 }
 
-/// What a step may hold for the upstream: nothing, another model's, its own, or its own with other calls in it.
+/// State that a step may hold for the upstream: nothing, another model's, its own, or its own with other calls in it.
 #[derive(Clone, Copy, Debug)]
 enum State {
     None,

@@ -25,7 +25,7 @@ enum LinesParser {
     MissesTheFirst,
 }
 
-/// What a line is.
+/// Kind of a line.
 enum LinesToken<'l> {
     Text,
     Finding,

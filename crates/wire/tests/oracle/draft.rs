@@ -1,4 +1,4 @@
-//! What has been read so far, and how it is settled when all has been read.
+//! A reply as read so far, and its settlement when all has been read.
 
 use super::surrogates::{join, join_value, parse};
 use super::{OracleCall, OracleEnd, OracleOutcome};
@@ -66,7 +66,7 @@ impl Draft {
         self.usage = (count(input).or(self.usage.0), count(output).or(self.usage.1));
     }
 
-    /// Settles everything. `reason` normalises a finish reason; a normal stop is `stop`.
+    /// Settles everything. `reason` normalizes a finish reason; a normal stop is `stop`.
     pub fn settle(self, reason: impl Fn(&str) -> &'static str) -> OracleOutcome {
         let finish = self.finish.as_deref().filter(|raw| !raw.is_empty()).map(&reason);
         let end = match (&self.error, self.is_complete) {

@@ -14,7 +14,7 @@ pub enum Event {
     Error(String),
 }
 
-/// What a body is.
+/// Kind of a body.
 pub enum Body {
     Events(Vec<Event>),
     /// One JSON document instead of a stream.
@@ -61,7 +61,7 @@ pub fn sse(body: &[u8]) -> Body {
     Body::Events(events)
 }
 
-/// What a browser would show of a page, more or less.
+/// The text that a browser would show of a page, more or less.
 fn without_tags(page: &str) -> String {
     let text: Vec<&str> =
         page.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect();

@@ -10,6 +10,8 @@ mod chat;
 mod cohere;
 pub mod corpus;
 mod draft;
+#[path = "../fixtures/mod.rs"]
+pub mod fixture;
 pub mod frames;
 mod gemini;
 mod ollama;
@@ -19,13 +21,13 @@ mod surrogates;
 
 use serde_json::Value;
 
-/// What a reply body says.
+/// The content of a reply body.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OracleOutcome {
     pub text: String,
     pub reasoning: String,
     pub calls: Vec<OracleCall>,
-    /// Normalised; `None` if none was sent.
+    /// Normalized; `None` if none was sent.
     pub finish: Option<String>,
     pub end: OracleEnd,
     /// The upstream's message, if it reported an error.

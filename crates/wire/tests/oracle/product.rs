@@ -110,12 +110,12 @@ pub fn outcome(reply: &ModelReply) -> OracleOutcome {
         FinishReason::ContentFilter => "content_filter",
         FinishReason::Pause => "pause",
         FinishReason::Error => "error",
-        FinishReason::Other => "other",
+        _ => "other",
     };
     let (end, error) = match &reply.end {
         Some(wire::StreamEnd::Complete) => (OracleEnd::Complete, None),
-        Some(wire::StreamEnd::Truncated) | None => (OracleEnd::Truncated, None),
         Some(wire::StreamEnd::Error(error)) => (OracleEnd::Error, Some(error.message.clone())),
+        _ => (OracleEnd::Truncated, None),
     };
     OracleOutcome {
         text: reply.text.clone(),

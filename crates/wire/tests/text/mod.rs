@@ -6,7 +6,7 @@ use std::sync::Arc;
 use throughline_wire::text::{MarkupFinding, ScanEvent, TextProtocol, line_and_column};
 use throughline_wire::{ToolDefinition, VcpCommand};
 
-/// What a reader made of a text.
+/// A reader's result for a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadResult {
     pub text: String,
@@ -18,7 +18,7 @@ pub struct ReadResult {
 }
 
 impl ReadResult {
-    /// What both readers tell.
+    /// The items that both readers report.
     pub fn without_raw(self) -> Self {
         Self { raw: Vec::new(), ..self }
     }
@@ -142,7 +142,8 @@ pub fn tools() -> Vec<ToolDefinition> {
         "Reads.",
         object(json!({ "path": text(), "lines": { "type": ["integer", "null"] } }), json!(["path"])),
     );
-    read.vcp = Some(VcpCommand { tool_name: "Files".into(), command: Some("Read".into()) });
+    read.vcp =
+        Some(VcpCommand { aliases: vec!["FileReader".into()], ..VcpCommand::new("Files", Some("Read")) });
     let mut write = ToolDefinition::new(
         "files_write",
         "Writes.",
@@ -151,7 +152,7 @@ pub fn tools() -> Vec<ToolDefinition> {
             json!(["path", "text"]),
         ),
     );
-    write.vcp = Some(VcpCommand { tool_name: "Files".into(), command: Some("Write".into()) });
+    write.vcp = Some(VcpCommand::new("Files", Some("Write")));
     let live2d = ToolDefinition::new(
         "live2d_expression",
         "Shows a face.",
@@ -159,7 +160,9 @@ pub fn tools() -> Vec<ToolDefinition> {
     );
     let mut search =
         ToolDefinition::new("web_search", "Searches.", object(json!({ "query": text() }), json!(["query"])));
-    search.vcp = Some(VcpCommand { tool_name: "搜索".into(), command: None });
+    // An alias that is also the name of another tool means that one.
+    let aliases = vec!["Finder".into(), "echo".into()];
+    search.vcp = Some(VcpCommand { aliases, ..VcpCommand::new("搜索", None) });
     let echo =
         ToolDefinition::new("echo", "Says it again.", object(json!({ "text": text() }), json!(["text"])));
     vec![operator, read, write, live2d, search, echo]

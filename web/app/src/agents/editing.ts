@@ -9,8 +9,10 @@ import { useCallback, useEffect, useState } from "react";
 import { objectFrom } from "../tester/model/draft.ts";
 import { useAsked } from "../ui/asked.ts";
 import type { Example } from "./example.tsx";
+import type { ExampleText } from "./example-text.tsx";
 import { type Draft, draftOf, isChanged, settingsOf } from "./model/form.ts";
 import { strayTests } from "./model/rules.ts";
+import { unfinished } from "./model/text-rules.ts";
 
 /** Nobody types faster than they want to be told. */
 const WAIT_MS = 300;
@@ -50,7 +52,7 @@ export function useEditing(
       // What was left empty has its default now; what was typed meanwhile stays, and so do the places of rules.
       setDraft((now) =>
         now === draft && isChanged(fields, next.settings, now)
-          ? { ...draftOf(fields, next.settings), rules: now.rules }
+          ? { ...draftOf(fields, next.settings), rules: now.rules, textRules: now.textRules }
           : now,
       );
       setState("saved");
@@ -100,12 +102,22 @@ export function isConflict(error: unknown): error is ApiError {
 }
 
 /** What the settings in the form would come to, in the words of the server. */
-export function usePreview(client: Throughline, name: string, settings: AgentSettings, example: Example) {
+export function usePreview(
+  client: Throughline,
+  name: string,
+  settings: AgentSettings,
+  example: Example,
+  exampleText: ExampleText,
+) {
   const args = objectFrom(example.text);
   const call =
     example.tool !== "" && args !== undefined ? { tool: example.tool, arguments: args } : undefined;
   // Compared as text, so that drawing the form anew asks nothing.
-  const text = JSON.stringify({ settings, call });
+  const text = JSON.stringify({
+    settings: unfinished(settings),
+    call,
+    text: exampleText.text === "" ? undefined : exampleText,
+  });
   const ask = useCallback(
     (signal: AbortSignal) =>
       client.call("POST /v1/agents/{agent}/preview", {

@@ -8,16 +8,22 @@ import { Link } from "../shell/link.tsx";
 import { go, guarded } from "../shell/router.ts";
 import { definitionsOf, WaysPanel } from "../tester/preview.tsx";
 import { Failure } from "../ui/failure.tsx";
+import { useFactsLine } from "../ui/model-facts.ts";
 import { Panel } from "../ui/panel.tsx";
 import { AGENTS, agentAddress } from "./address.ts";
 import { Dialog } from "./dialog.tsx";
 import { isConflict, useEditing, usePreview } from "./editing.ts";
 import { ExampleCall } from "./example.tsx";
+import { ExampleTextBox, NO_TEXT } from "./example-text.tsx";
 import { Fields, type Form, Wrong } from "./fields.tsx";
+import { FixedFields, FixedPolicy, FixedTextRules } from "./fixed.tsx";
 import { numberOf } from "./model/rules.ts";
 import { NameDialog } from "./name.tsx";
 import { Policy } from "./policy.tsx";
-import { ToolSwitches } from "./tools.tsx";
+import { partId, SectionIndex } from "./section-index.tsx";
+import { TextRules } from "./text-rules.tsx";
+import { useTextRuleWords } from "./text-words.ts";
+import { isFound, ToolSwitches } from "./tools.tsx";
 import { useAgentWords } from "./words.ts";
 
 interface EditorProps {
@@ -37,11 +43,15 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
   const { saved, draft, isDirty, isStray, refused, state, save } = editing;
   const isFixed = saved.read_only;
   const [example, setExample] = useState({ tool: "", text: "{}" });
-  const preview = usePreview(client, saved.name, editing.settings, example);
+  const [exampleText, setExampleText] = useState(NO_TEXT);
+  const textWords = useTextRuleWords();
+  const preview = usePreview(client, saved.name, editing.settings, example, exampleText);
   const error = refused ?? (preview.isCurrent ? preview.error : undefined);
   const seen = preview.value;
   const tools = seen?.tools.tools ?? [];
-  const upstream = upstreams.find(({ name }) => String(draft.fields.model).startsWith(`${name}/`));
+  const model = String(draft.fields.model);
+  const upstream = upstreams.find(({ name }) => model.startsWith(`${name}/`));
+  const factsLine = useFactsLine();
   const form: Form = {
     draft,
     change: editing.change,
@@ -49,8 +59,40 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
     models: upstreams.flatMap(({ name, models }) =>
       models.length > 0 ? models.map((model) => (name === model ? name : `${name}/${model}`)) : [`${name}/`],
     ),
+    facts: factsLine(upstream?.model_facts[model.slice(upstream.name.length + 1)]),
     remark: upstream?.key === "missing" ? [words.noKey, upstream.key_variable].join(" ") : undefined,
   };
+
+  const [search, setSearch] = useState("");
+  const decides = numberOf(example.tool && seen?.call?.rule);
+  const foundTools = search.trim() === "" ? [] : tools.filter(({ name }) => isFound(name, search));
+  const shownParts = parts.map((part) => ({
+    ...part,
+    // A part that is called so is shown whole.
+    fields: isFound(part.label, search)
+      ? part.fields
+      : part.fields.filter(({ label, help, path }) => isFound([label, help, path].join(" "), search)),
+  }));
+  const sections = shownParts.flatMap(({ name, label, fields }) => {
+    const part = {
+      name,
+      label,
+      isShown: fields.length > 0 || (name === "tools" && foundTools.length > 0),
+      isWhole: false,
+    };
+    if (name !== "tools") return [part];
+    return [
+      part,
+      { name: "rules", label: words.rules, isShown: isFound(words.rules, search), isWhole: true },
+      {
+        name: "text-rules",
+        label: textWords.textRules,
+        isShown: isFound(textWords.textRules, search),
+        isWhole: true,
+      },
+    ];
+  });
+  const isShown = (name: string): boolean => sections.some((one) => one.name === name && one.isShown);
 
   const place = useRef<HTMLDivElement>(null);
   const { leaving, stay, leave } = useLeaving(isDirty && !isFixed);
@@ -72,23 +114,70 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
     <>
       <div ref={place} className="agent-form">
         <Head agent={saved} refresh={refresh} leave={leave} />
-        {parts.map((part) => (
+        <SectionIndex
+          parts={sections.filter(({ isShown }) => isShown)}
+          search={search}
+          look={setSearch}
+          found={
+            search.trim() === ""
+              ? undefined
+              : shownParts.reduce((sum, { fields }) => sum + fields.length, 0) +
+                foundTools.length +
+                sections.filter(({ isWhole, isShown }) => isWhole && isShown).length
+          }
+        />
+        {shownParts.map((part) => (
           <Fragment key={part.name}>
-            <Panel title={part.label}>
-              <fieldset disabled={isFixed} className="panel-body">
-                <Fields part={part} form={form} />
-                {part.name === "tools" && <ToolSwitches found={seen?.tools} form={form} />}
-              </fieldset>
-            </Panel>
-            {part.name === "tools" && (
-              <Panel title={words.rules}>
-                <div className="panel-body">
-                  <fieldset disabled={isFixed} className="grid min-w-0 gap-3">
-                    <Policy form={form} decides={numberOf(example.tool && seen?.call?.rule)} />
-                  </fieldset>
-                  <ExampleCall tools={tools} example={example} change={setExample} outlook={seen?.call} />
-                </div>
-              </Panel>
+            {isShown(part.name) && (
+              <div id={partId(part.name)} tabIndex={-1} className="agent-part">
+                <Panel title={part.label}>
+                  <div className="panel-body">
+                    {isFixed ? <FixedFields part={part} form={form} /> : <Fields part={part} form={form} />}
+                    {part.name === "tools" && (
+                      <ToolSwitches
+                        found={seen?.tools}
+                        form={form}
+                        search={isFound(part.label, search) ? "" : search}
+                        isFixed={isFixed}
+                      />
+                    )}
+                  </div>
+                </Panel>
+              </div>
+            )}
+            {part.name === "tools" && isShown("rules") && (
+              <div id={partId("rules")} tabIndex={-1} className="agent-part">
+                <Panel title={words.rules}>
+                  <div className="panel-body">
+                    <div className="grid min-w-0 gap-3">
+                      {isFixed ? (
+                        <FixedPolicy form={form} decides={decides} />
+                      ) : (
+                        <Policy form={form} decides={decides} />
+                      )}
+                    </div>
+                    <ExampleCall tools={tools} example={example} change={setExample} outlook={seen?.call} />
+                  </div>
+                </Panel>
+              </div>
+            )}
+            {part.name === "tools" && isShown("text-rules") && (
+              <div id={partId("text-rules")} tabIndex={-1} className="agent-part">
+                <Panel title={textWords.textRules}>
+                  <div className="panel-body">
+                    <div className="grid min-w-0 gap-3">
+                      {isFixed ? (
+                        <FixedTextRules form={form} />
+                      ) : (
+                        <TextRules form={form} seen={exampleText.text === "" ? undefined : seen?.text} />
+                      )}
+                    </div>
+                    <div className="border-t border-line pt-3">
+                      <ExampleTextBox example={exampleText} change={setExampleText} seen={seen?.text} />
+                    </div>
+                  </div>
+                </Panel>
+              </div>
             )}
           </Fragment>
         ))}

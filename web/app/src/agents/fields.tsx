@@ -15,6 +15,8 @@ export interface Form {
   problem: ApiError | undefined;
   /** Models to choose from. */
   models: readonly string[];
+  /** Known properties of the model that is named. */
+  facts: string;
   /** Something to know about the model that is named. */
   remark: string | undefined;
 }
@@ -65,7 +67,7 @@ function Field({ field, form }: { field: AgentField; form: Form }) {
         <label htmlFor={id} className="font-medium">
           {label}
         </label>
-        <Facts field={field} typed={typed} />
+        <UnitAndDefault field={field} typed={typed} />
       </div>
       {LONG.has(kind) && (
         <textarea
@@ -97,6 +99,7 @@ function Field({ field, form }: { field: AgentField; form: Form }) {
       )}
       <div id={`${id}-help`} className="mt-0.5 text-[12px] text-muted">
         {help}
+        {kind === "model" && form.facts && <p>{form.facts}</p>}
         {kind === "model" && form.remark && <p className="text-waiting">{form.remark}</p>}
         {isWrong && <Wrong problem={problem} />}
       </div>
@@ -105,7 +108,7 @@ function Field({ field, form }: { field: AgentField; form: Form }) {
 }
 
 /** Unit, what that is for people, and what holds when it is empty. */
-function Facts({
+export function UnitAndDefault({
   field: { unit, default: fallback },
   typed,
 }: {

@@ -1,95 +1,61 @@
-import { ArrowDown, ArrowUp, Plus, X } from "lucide-react";
-import { useLayoutEffect, useRef } from "react";
+import { Plus, X } from "lucide-react";
 import { useWords } from "../i18n/use.ts";
 import { IconButton } from "../ui/icon-button.tsx";
 import { type Form, Wrong } from "./fields.tsx";
 import { isAt } from "./model/form.ts";
-import { DECISIONS, EFFECTS, type RuleDraft, ruleDraft, strayTests, TESTS } from "./model/rules.ts";
+import {
+  DECISIONS,
+  EFFECTS,
+  PERMISSIONS,
+  type RuleDraft,
+  ruleDraft,
+  strayTests,
+  TESTS,
+} from "./model/rules.ts";
+import { Ordered } from "./ordered.tsx";
 import { useAgentWords } from "./words.ts";
 
 /** The rules in their order. `decides`: the number of the one that decides about the example. R: A1 */
 export function Policy({ form, decides }: { form: Form; decides: number | undefined }) {
   const words = useAgentWords();
   const { rules } = form.draft;
-  const place = useRef<HTMLOListElement>(null);
-  // A button that is moved loses the focus: it gets it back, or the other one at an end.
-  const moved = useRef<readonly [number, string]>(undefined);
-  useLayoutEffect(() => {
-    const [key, way] = moved.current ?? [];
-    moved.current = undefined;
-    const buttons = [
-      ...(place.current?.querySelectorAll<HTMLButtonElement>(`[data-rule="${key}"] [data-way]`) ?? []),
-    ].filter((button) => !button.disabled);
-    (buttons.find((button) => button.dataset.way === way) ?? buttons[0])?.focus();
-  });
   const put = (rules: readonly RuleDraft[]): void => form.change({ rules });
-  const move = (at: number, by: 1 | -1): void => {
-    const rule = rules[at];
-    if (rule === undefined) return;
-    moved.current = [rule.key, String(by)];
-    put(rules.toSpliced(at, 1).toSpliced(at + by, 0, rule));
-  };
   return (
     <>
       <p className="text-[12.5px] text-muted">{words.rulesHint}</p>
-      <ol ref={place} className="grid gap-3">
-        {rules.map((rule, at) => (
-          <li
-            key={rule.key}
-            data-rule={rule.key}
-            data-decides={decides === at + 1 || undefined}
-            aria-label={words.rule(at + 1)}
-            className="rule"
-          >
-            <div className="flex flex-wrap items-center gap-2">
-              <strong className="text-[13px] tabular-nums">{at + 1}</strong>
-              <select
-                aria-label={words.rule(at + 1)}
-                value={rule.decide}
-                onChange={({ currentTarget: { value } }) => put(rules.with(at, { ...rule, decide: value }))}
-                className="field w-auto"
-              >
-                {DECISIONS.map((decide) => (
-                  <option key={decide} value={decide}>
-                    {words.decide[decide]}
-                  </option>
-                ))}
-              </select>
-              {decides === at + 1 && (
-                <span className="pill" data-look="running">
-                  {words.decides}
-                </span>
-              )}
-              <span className="ml-auto flex">
-                <IconButton
-                  label={words.up(at + 1)}
-                  data-way="-1"
-                  disabled={at === 0}
-                  onClick={() => move(at, -1)}
-                >
-                  <ArrowUp aria-hidden size={15} />
-                </IconButton>
-                <IconButton
-                  label={words.down(at + 1)}
-                  data-way="1"
-                  disabled={at === rules.length - 1}
-                  onClick={() => move(at, 1)}
-                >
-                  <ArrowDown aria-hidden size={15} />
-                </IconButton>
-                <IconButton
-                  label={words.removeOf(words.rule(at + 1))}
-                  onClick={() => put(rules.toSpliced(at, 1))}
-                >
-                  <X aria-hidden size={15} />
-                </IconButton>
+      <Ordered
+        items={rules}
+        put={put}
+        label={words.rule}
+        isMatched={(at) => decides === at + 1}
+        head={(rule, at) => (
+          <>
+            <select
+              aria-label={words.rule(at + 1)}
+              value={rule.decide}
+              onChange={({ currentTarget: { value } }) => put(rules.with(at, { ...rule, decide: value }))}
+              className="field w-auto"
+            >
+              {DECISIONS.map((decide) => (
+                <option key={decide} value={decide}>
+                  {words.decide[decide]}
+                </option>
+              ))}
+            </select>
+            {decides === at + 1 && (
+              <span className="pill" data-look="running">
+                {words.decides}
               </span>
-            </div>
+            )}
+          </>
+        )}
+        body={(rule, at) => (
+          <>
             <Rule rule={rule} change={(more) => put(rules.with(at, { ...rule, ...more }))} />
             {isAt(form.problem?.param, `policy[${at}]`) && <Wrong problem={form.problem} />}
-          </li>
-        ))}
-      </ol>
+          </>
+        )}
+      />
       <div>
         <button
           type="button"
@@ -100,6 +66,26 @@ export function Policy({ form, decides }: { form: Form; decides: number | undefi
           {words.addRule}
         </button>
       </div>
+      <label className="grid gap-1 text-[13px]">
+        <span className="font-medium">{words.permissions}</span>
+        <select
+          value={form.draft.permissions}
+          onChange={(event) => form.change({ permissions: event.currentTarget.value })}
+          className="field"
+        >
+          {PERMISSIONS.map((preset) => (
+            <option key={preset} value={preset}>
+              {words.permission[preset]}
+            </option>
+          ))}
+        </select>
+        <span
+          className={`text-[12px] ${form.draft.permissions === "everything" ? "text-waiting" : "text-muted"}`}
+        >
+          {words.permissionHow[form.draft.permissions]}
+        </span>
+        {isAt(form.problem?.param, "permissions") && <Wrong problem={form.problem} />}
+      </label>
     </>
   );
 }

@@ -9,25 +9,38 @@ import { type Form, Wrong } from "./fields.tsx";
 import { isAt } from "./model/form.ts";
 import { useAgentWords } from "./words.ts";
 
-type Turn = (names: readonly string[], to: boolean | undefined) => void;
+/** Absent where nothing can be changed: then the states are text. */
+type Turn = ((names: readonly string[], to: boolean | undefined) => void) | undefined;
+
+interface ToolSwitchesProps {
+  found: ToolList | undefined;
+  form: Form;
+  /** Only tools with this in their name, whatever its case. */
+  search: string;
+  isFixed: boolean;
+}
 
 /** A switch for every tool and for all of a source, and those of groups. What is offered in the end, the server says. */
-export function ToolSwitches({ found, form }: { found: ToolList | undefined; form: Form }) {
+export function ToolSwitches({ found, form, search, isFixed }: ToolSwitchesProps) {
   const words = useAgentWords();
   const { toggles } = form.draft;
-  const turn: Turn = (names, to) => {
+  const change: Turn = (names, to) => {
     const rest = Object.entries(toggles).filter(([name]) => !names.includes(name));
     form.change({
       toggles: Object.fromEntries([...rest, ...(to === undefined ? [] : names.map((name) => [name, to]))]),
     });
   };
+  const turn = isFixed ? undefined : change;
   const tools = found?.tools ?? [];
-  const others = Object.keys(toggles).filter((name) => !tools.some((tool) => tool.name === name));
+  const others = Object.keys(toggles).filter(
+    (name) => isFound(name, search) && !tools.some((tool) => tool.name === name),
+  );
   return (
     <div className="grid gap-3">
       {isAt(form.problem?.param, "tool_call.tool_toggles") && <Wrong problem={form.problem} />}
       {found?.sources.map(({ name, faults }) => {
-        const own = tools.filter((tool) => tool.source === name);
+        const own = tools.filter((tool) => tool.source === name && isFound(tool.name, search));
+        if (search !== "" && own.length === 0) return null;
         return (
           <section key={name} aria-label={name}>
             <div className="flex items-center gap-2 border-b border-line pb-1 text-[12.5px]">
@@ -55,25 +68,34 @@ export function ToolSwitches({ found, form }: { found: ToolList | undefined; for
           </section>
         );
       })}
-      <section aria-label={words.others}>
-        <h3 className="border-b border-line pb-1 text-[12.5px] font-semibold">{words.others}</h3>
-        <p className="text-[12px] text-muted">{words.othersHint}</p>
-        <ul>
-          {others.map((name) => (
-            <li key={name} className="flex min-h-10 items-center gap-2 text-[12.5px]">
-              <span className="mr-auto font-mono font-semibold">{name}</span>
-              {found?.unknown_toggles.includes(name) && <span className="text-waiting">{words.idle}</span>}
-              <Switch label={words.switchOf(name)} names={[name]} toggles={toggles} turn={turn} />
-              <IconButton label={words.removeOf(name)} onClick={() => turn([name], undefined)}>
-                <X aria-hidden size={14} />
-              </IconButton>
-            </li>
-          ))}
-        </ul>
-        <Add tools={tools} add={(name) => turn([name], false)} />
-      </section>
+      {(!isFixed && search === "") || others.length > 0 ? (
+        <section aria-label={words.others}>
+          <h3 className="border-b border-line pb-1 text-[12.5px] font-semibold">{words.others}</h3>
+          <p className="text-[12px] text-muted">{words.othersHint}</p>
+          <ul>
+            {others.map((name) => (
+              <li key={name} className="flex min-h-10 items-center gap-2 text-[12.5px]">
+                <span className="mr-auto font-mono font-semibold">{name}</span>
+                {found?.unknown_toggles.includes(name) && <span className="text-waiting">{words.idle}</span>}
+                <Switch label={words.switchOf(name)} names={[name]} toggles={toggles} turn={turn} />
+                {turn && (
+                  <IconButton label={words.removeOf(name)} onClick={() => turn([name], undefined)}>
+                    <X aria-hidden size={14} />
+                  </IconButton>
+                )}
+              </li>
+            ))}
+          </ul>
+          {turn && <Add tools={tools} add={(name) => turn([name], false)} />}
+        </section>
+      ) : null}
     </div>
   );
+}
+
+/** Whether a name has this in it, whatever its case. */
+export function isFound(name: string, search: string): boolean {
+  return name.toLowerCase().includes(search.trim().toLowerCase());
 }
 
 function Tool({ tool, ...rest }: { tool: ToolInfo; toggles: Form["draft"]["toggles"]; turn: Turn }) {
@@ -108,6 +130,10 @@ function Switch({ label, names, unset, toggles, turn }: SwitchProps) {
   const words = useAgentWords();
   const states = new Set(names.map((name) => toggles[name]));
   const state = states.size === 1 ? [...states][0] : undefined;
+  if (turn === undefined) {
+    const text = state === undefined ? unset : state ? words.on : words.off;
+    return <span className="flex-none text-[12.5px] text-muted">{text}</span>;
+  }
   return (
     <select
       aria-label={label}

@@ -45,11 +45,24 @@ const en = {
   // Rules
   rules: "Rules",
   rulesHint:
-    "The first matching rule decides; every field you fill in must match. If none matches, tools that change nothing run and all others ask first.",
+    "The first matching rule decides; every field you fill in must match. If none matches, the choice below decides.",
+  permissions: "If no rule matches",
+  permission: {
+    "": "Decide by effect",
+    read_only: "Read only",
+    workspace: "Workspace",
+    everything: "Everything",
+  },
+  permissionHow: {
+    "": "Tools that change nothing run; all others ask first.",
+    read_only: "Tools that change something are denied.",
+    workspace: "The file tools may write in their folders without asking; all others by their effect.",
+    everything: "Every tool runs without asking, except tools that always ask.",
+  } as Readonly<Record<string, string>>,
   addRule: "Add a rule",
   rule: (n: number) => `Rule ${n}`,
-  up: (n: number) => `Move rule ${n} up`,
-  down: (n: number) => `Move rule ${n} down`,
+  up: (rule: string) => `Move up: ${rule}`,
+  down: (rule: string) => `Move down: ${rule}`,
   decides: "Matched",
   decide: { allow: "Allow", ask: "Ask", deny: "Deny" },
   tool: "Tools",
@@ -72,6 +85,11 @@ const en = {
   example: "Example call",
   exampleHint: "See what the rules above would do with this call. Nothing runs.",
   chooseTool: "Choose a tool",
+
+  notSet: "Not set",
+  sections: "Sections",
+  searchSettings: "Search settings and tools",
+  found: (n: number) => (n === 0 ? "Nothing found" : `${n} found`),
 
   // Preview
   preview: "What the model sees",
@@ -118,12 +136,19 @@ const zh: AgentWords = {
   removeOf: (name) => `移除 ${name}`,
 
   rules: "规则",
-  rulesHint:
-    "由第一条匹配的规则决定；填写的各项都要匹配。没有匹配的规则时，不更改任何内容的工具直接运行，其他工具先询问。",
+  rulesHint: "由第一条匹配的规则决定；填写的各项都要匹配。没有匹配的规则时，由下面的选项决定。",
+  permissions: "没有匹配的规则时",
+  permission: { "": "按影响决定", read_only: "只读", workspace: "工作区", everything: "全部允许" },
+  permissionHow: {
+    "": "不更改任何内容的工具直接运行，其他工具先询问。",
+    read_only: "会更改内容的工具一律拒绝。",
+    workspace: "文件工具可以在各自的文件夹内直接写入，其他工具按影响决定。",
+    everything: "所有工具直接运行，不再询问；始终询问的工具除外。",
+  },
   addRule: "添加规则",
   rule: (n) => `规则 ${n}`,
-  up: (n) => `上移规则 ${n}`,
-  down: (n) => `下移规则 ${n}`,
+  up: (rule) => `上移：${rule}`,
+  down: (rule) => `下移：${rule}`,
   decides: "命中",
   decide: { allow: "允许", ask: "询问", deny: "拒绝" },
   tool: "工具",
@@ -147,9 +172,13 @@ const zh: AgentWords = {
   exampleHint: "查看上面的规则会如何处理这个调用，不会实际运行。",
   chooseTool: "选择工具",
 
+  notSet: "未设置",
+  sections: "分区",
+  searchSettings: "搜索设置和工具",
+  found: (n) => (n === 0 ? "没有找到" : `找到 ${n} 项`),
   preview: "模型看到的内容",
   nativeDefinitions: "单独发送的工具定义",
   stale: "显示最近一次有效的版本：",
 };
 
-export const useAgentWords = lazyWords(en, zh);
+export const useAgentWords = lazyWords("agents", en, zh);

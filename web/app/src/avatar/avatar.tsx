@@ -1,9 +1,11 @@
 import type { AvatarStage } from "@throughline/avatar";
-import { Pause, Pin, Play } from "lucide-react";
-import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { Pause, Pin, Play, Smile, X } from "lucide-react";
+import { type CSSProperties, useEffect, useId, useRef, useState, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
 import type { Words } from "../i18n/words.ts";
+import { avatarShown, bubblePlace } from "../preferences.ts";
 import { IconButton } from "../ui/icon-button.tsx";
+import { useDrag } from "./drag.ts";
 import type { Avatar } from "./model.ts";
 
 const WIDE = "(min-width: 1100px)";
@@ -35,21 +37,42 @@ function Bubble({ avatar, stage, words }: { avatar: Avatar; stage: AvatarStage; 
   const { expression } = useSyncExternalStore(stage.subscribe, stage.get);
   const [isOpen, setOpen] = useState(false);
   const dialog = useRef<HTMLDialogElement>(null);
+  const place = useSyncExternalStore(bubblePlace.subscribe, bubblePlace.get);
+  const drag = useDrag((x, y) => bubblePlace.set(`${x.toFixed(3)} ${y.toFixed(3)}`));
+  const [x = "1", y = "0"] = place.split(" ");
+  const aside = (): void =>
+    bubblePlace.set(place === "" || Number(x) > 0.5 ? `0 ${y === "0" ? "0.7" : y}` : "");
   useEffect(() => {
     if (isOpen) dialog.current?.showModal();
     else dialog.current?.close();
   }, [isOpen]);
   return (
     <>
-      <button
-        type="button"
-        aria-label={`${words.avatar}: ${faceOf(words, expression)}`}
-        aria-haspopup="dialog"
-        onClick={() => setOpen(true)}
+      <div
         className="avatar-bubble"
+        data-moved={place !== ""}
+        style={place === "" ? undefined : ({ "--x": x, "--y": y } as CSSProperties)}
+        onPointerDown={drag.onPointerDown}
       >
-        {!isOpen && <Figure avatar={avatar} />}
-      </button>
+        <button
+          type="button"
+          aria-label={`${words.avatar}: ${faceOf(words, expression)}`}
+          aria-haspopup="dialog"
+          onClick={() => drag.wasMoved() || setOpen(true)}
+          className="avatar-bubble-face"
+        >
+          {!isOpen && <Figure avatar={avatar} />}
+        </button>
+        <button
+          type="button"
+          aria-label={words.hideAvatar}
+          title={words.hideAvatar}
+          onClick={() => avatarShown.set("hidden")}
+          className="avatar-bubble-close"
+        >
+          <X aria-hidden size={13} />
+        </button>
+      </div>
       <dialog
         ref={dialog}
         className="sheet"
@@ -59,9 +82,14 @@ function Bubble({ avatar, stage, words }: { avatar: Avatar; stage: AvatarStage; 
         onKeyDown={(event) => event.stopPropagation()}
       >
         {isOpen && <Panel avatar={avatar} stage={stage} />}
-        <button type="button" className="button mx-auto mt-3 flex w-fit" onClick={() => setOpen(false)}>
-          {words.close}
-        </button>
+        <div className="mt-3 flex flex-wrap justify-center gap-2">
+          <button type="button" className="button" onClick={aside}>
+            {words.moveAvatar}
+          </button>
+          <button type="button" className="button" onClick={() => setOpen(false)}>
+            {words.close}
+          </button>
+        </div>
       </dialog>
     </>
   );
@@ -72,10 +100,20 @@ function Panel({ avatar, stage }: { avatar: Avatar; stage: AvatarStage }) {
   const words = useWords();
   const { expression, isPinned, isPaused } = useSyncExternalStore(stage.subscribe, stage.get);
   const face = faceOf(words, expression);
+  const [hasFaces, setFaces] = useState(false);
+  const faces = useId();
   return (
     <>
       <div className="flex h-13 flex-none items-center gap-1 pr-3 pl-4">
         <h2 className="min-w-0 flex-1 truncate text-[13px] font-semibold">{stage.info.name}</h2>
+        <IconButton
+          aria-expanded={hasFaces}
+          aria-controls={faces}
+          label={words.faces}
+          onClick={() => setFaces(!hasFaces)}
+        >
+          <Smile aria-hidden size={16} />
+        </IconButton>
         <button
           type="button"
           className="icon-button aria-pressed:text-accent"
@@ -93,7 +131,12 @@ function Panel({ avatar, stage }: { avatar: Avatar; stage: AvatarStage }) {
       <div role="img" aria-label={`${stage.info.name}: ${face}`} className="avatar-figure">
         <Figure avatar={avatar} />
       </div>
-      <ul aria-label={words.faces} className="flex flex-none flex-wrap justify-center gap-1.5 p-4">
+      <ul
+        id={faces}
+        hidden={!hasFaces}
+        aria-label={words.faces}
+        className="flex-none flex-wrap justify-center gap-1.5 p-4 not-[[hidden]]:flex"
+      >
         {stage.expressions.map((name) => (
           <li key={name}>
             <button
@@ -123,7 +166,7 @@ function faceOf(words: Words, name: string): string {
   return new Map(Object.entries(words.expression)).get(name) ?? name;
 }
 
-function useIsWide(): boolean {
+export function useIsWide(): boolean {
   return useSyncExternalStore(
     (listener) => {
       const query = globalThis.matchMedia?.(WIDE);

@@ -3,12 +3,7 @@
 import type { AvatarStage } from "@throughline/avatar";
 import type { CallBlock, Throughline, TurnListener } from "@throughline/client";
 import { AvatarClient } from "../chat/model/avatar.ts";
-
-/** What of the conversation an avatar cares for. */
-interface Talk {
-  get(): { readonly running: unknown; readonly phase: string };
-  subscribe(listener: () => void): () => void;
-}
+import { live, motionAt, type Talk } from "./life.ts";
 
 export class Avatar {
   readonly #client: Throughline;
@@ -31,7 +26,18 @@ export class Avatar {
 
   /** Is told what a turn brings as it comes; also of one that began before the avatar was there. */
   of(turnId: string): TurnListener {
-    return { onToolCall: (call, block) => this.#offers?.of(turnId).onToolCall?.(call, block) };
+    return {
+      onToolCall: (call, block) => {
+        this.#offers?.of(turnId).onToolCall?.(call, block);
+        const motion = motionAt(call);
+        if (motion !== undefined) this.#stage?.motion(motion);
+      },
+    };
+  }
+
+  /** Moves its mouth: how loud the voice is now, from 0 to 1. */
+  speak(level: number): void {
+    this.#stage?.speak(level);
   }
 
   /** Makes the gesture of a call once more, here alone: nobody is told. */
@@ -93,6 +99,10 @@ export class Avatar {
     };
     hear();
     signal.addEventListener("abort", talk.subscribe(hear));
+    signal.addEventListener(
+      "abort",
+      live(stage, talk, () => host),
+    );
     this.#tell();
     if (talk.get().phase === "new") stage.motion("Wave", 0);
   }

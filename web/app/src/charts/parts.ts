@@ -11,7 +11,7 @@ export interface Part {
   ms: number;
 }
 
-/** One after the other, as long together as the segments: neighbours that are the same thing are one. */
+/** One after the other, as long together as the segments: neighbors that are the same thing are one. */
 export function partsOf(segments: readonly WaterfallSegment[]): Part[] {
   const parts: Part[] = [];
   let offset = 0;

@@ -1,6 +1,7 @@
 import type { WaterfallInfo } from "@throughline/client";
 import { useMemo } from "react";
 import { type HistoryWords, useHistoryWords } from "../history/words.ts";
+import { Axis } from "./axis.tsx";
 import { partsOf, sumOf } from "./parts.ts";
 
 interface WaterfallProps {
@@ -18,11 +19,17 @@ export function Waterfall({ waterfall, nameOf, current }: WaterfallProps) {
   const whole = sumOf(parts);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
-    <div className="max-h-105 overflow-auto" tabIndex={0}>
+    <section className="max-h-105 overflow-auto" tabIndex={0}>
       <table className="waterfall">
-        <caption className="sr-only">{own.turn}</caption>
-        <thead className="sr-only">
-          <tr>
+        <caption className="sr-only">{own.turnTime}</caption>
+        <thead>
+          {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in this row takes the focus */}
+          <tr aria-hidden="true">
+            <td>
+              <Axis whole={whole} />
+            </td>
+          </tr>
+          <tr className="sr-only">
             <th scope="col">{own.phase}</th>
             <th scope="col">{own.time}</th>
           </tr>
@@ -31,6 +38,7 @@ export function Waterfall({ waterfall, nameOf, current }: WaterfallProps) {
           {parts.map(({ kind, toolId, offset, ms }) => (
             <tr key={offset} data-current={toolId !== undefined && toolId === current}>
               <th scope="row">
+                <i aria-hidden="true" className="kind" data-kind={kind} />
                 {kindWord(kind, own)}
                 {toolId !== undefined && <code>{nameOf(toolId)}</code>}
                 <Bar kind={kind} from={offset} ms={ms} whole={whole} />
@@ -46,7 +54,7 @@ export function Waterfall({ waterfall, nameOf, current }: WaterfallProps) {
           </tr>
         </tfoot>
       </table>
-    </div>
+    </section>
   );
 }
 

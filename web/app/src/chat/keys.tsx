@@ -1,5 +1,4 @@
 import { type RefObject, useEffect, useRef } from "react";
-import { useWords } from "../i18n/use.ts";
 import { type Attention, isTyped } from "./model/attention.ts";
 import type { ConversationStore } from "./model/conversation.ts";
 
@@ -45,29 +44,4 @@ function step(by: 1 | -1): void {
   const next = at < 0 ? blocks.at(by < 0 ? -1 : 0) : blocks[at + by];
   next?.focus();
   next?.scrollIntoView({ block: "nearest" });
-}
-
-/** Which keys there are. */
-export function Keys({ dialog }: { dialog: RefObject<HTMLDialogElement | null> }) {
-  const words = useWords();
-  return (
-    <dialog ref={dialog} aria-label={words.keys} className="sheet">
-      <h2 className="mb-3 text-[15px] font-semibold">{words.keys}</h2>
-      <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1.5 text-[13px]">
-        {words.keysList.map(([key, does]) => (
-          <div key={key} className="contents">
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd className="text-muted">{does}</dd>
-          </div>
-        ))}
-      </dl>
-      <form method="dialog" className="mt-4 text-right">
-        <button type="submit" className="button">
-          {words.close}
-        </button>
-      </form>
-    </dialog>
-  );
 }

@@ -1,6 +1,7 @@
 import { visible } from "@throughline/visible";
 import { useEffect, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
+import { tab } from "../shell/tab.ts";
 import { useChat } from "./context.tsx";
 import type { Attention } from "./model/attention.ts";
 
@@ -34,6 +35,7 @@ export function useTabTitle(attention: Attention, title: string): void {
   const count = useSyncExternalStore(attention.subscribe, attention.get).length;
   useEffect(() => {
     const name = title === "" ? words.appName : `${visible(title)} · ${words.appName}`;
-    document.title = count > 0 ? `${words.needsYouTitle(count)} · ${name}` : name;
+    tab.show(name, count, words.needsYouTitle(count));
   }, [count, title, words]);
+  useEffect(() => () => tab.show(words.appName, 0, ""), [words]);
 }

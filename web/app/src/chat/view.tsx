@@ -2,51 +2,60 @@ import type { Throughline } from "@throughline/client";
 import { ArrowDown } from "lucide-react";
 import {
   type DragEvent,
-  lazy,
   type RefObject,
-  Suspense,
   useEffect,
   useMemo,
   useRef,
   useState,
   useSyncExternalStore,
 } from "react";
-import { AvatarBeside, AvatarBubble } from "../avatar/avatar.tsx";
+import { AvatarBeside, AvatarBubble, useIsWide } from "../avatar/avatar.tsx";
 import { Avatar } from "../avatar/model.ts";
 import { useWords } from "../i18n/use.ts";
 import { wordsOf } from "../i18n/words.ts";
-import { answering, avatarShown, language } from "../preferences.ts";
-import { useClient } from "../session/context.tsx";
-import { go, onPath, path } from "../shell/router.ts";
+import { type Followed, Notices } from "../notices/notices.ts";
+import { notifierOf } from "../notices/show.ts";
+import { answering, avatarShown, conversationsShown, language, noticesWanted } from "../preferences.ts";
+import { useClient, useSession } from "../session/context.tsx";
+import { go, hash, onPath, path } from "../shell/router.ts";
+import { tab } from "../shell/tab.ts";
 import { failed } from "../ui/failed.ts";
+import { later } from "../ui/later.tsx";
+import { soundsOf } from "../voice/live.ts";
+import { Attachments } from "./composer/attachments.ts";
 import { Composer } from "./composer/composer.tsx";
-import { mode } from "./composer/mode.ts";
+import { mode, model } from "./composer/mode.ts";
 import { useOffer } from "./composer/offer.ts";
-import { Pictures } from "./composer/pictures.ts";
 import { ChatProvider } from "./context.tsx";
-import { FirstRun } from "./first-run.tsx";
+import { temporary } from "./conversations/temporary.ts";
+import { Examples, Welcome } from "./first/first-run.tsx";
 import { Header } from "./header.tsx";
-import { Keys, useKeys } from "./keys.tsx";
+import { useKeys } from "./keys.tsx";
 import { Announcements } from "./model/announcements.ts";
 import { Attention } from "./model/attention.ts";
 import { ConversationStore } from "./model/conversation.ts";
 import { Frames } from "./model/frames.ts";
-import { ConversationList } from "./model/list.ts";
 import { QuestionBar, useTabTitle } from "./questions.tsx";
 import { Announcer } from "./thread/announcer.tsx";
 import { StickToEnd } from "./thread/scroll.ts";
 import { StatusLine } from "./thread/status-line.tsx";
-import { TurnView } from "./thread/turn.tsx";
 
-// The tester draws with it what was recorded; a file of its own would cut this one in two.
-export { Shown } from "./thread/shown.tsx";
-
+/** Asked for as soon as the chat is: the reader of a conversation waits for its messages anyway. */
+const Answers = later(() => import("./answers.tsx"));
+Answers.ask();
 /** Nobody can have opened it yet: it is fetched when the conversation stands. */
-const Drawer = lazy(() => import("./conversations/drawer.tsx"));
+const Keys = later(() => import("./keys-list.tsx"), "nowhere");
+const Sidebar = later(() => import("./conversations/sidebar.tsx"));
+const TemporaryNotice = later(() => import("./conversations/notice.tsx"));
 
 /** The conversation that the address names: `/c/ID`; at `/` a new one. */
 function conversationIn(path: string): string | undefined {
   return /^\/c\/([^/]+)$/.exec(path)?.[1];
+}
+
+/** The turn that it names behind `#`: where something was found. */
+function turnIn(hash: string): string | undefined {
+  return /^#turn=(\w+)$/.exec(hash)?.[1];
 }
 
 export default function ChatView() {
@@ -54,19 +63,30 @@ export default function ChatView() {
   const client = useClient();
   const here = useSyncExternalStore(onPath, path);
   const id = conversationIn(here);
-  const { conversation, attention, avatar, list, pictures, announcements } = useModel(client);
+  const turnId = turnIn(useSyncExternalStore(onPath, hash));
+  const { conversation, attention, avatar, attachments, announcements } = useModel(client);
   const state = useSyncExternalStore(conversation.subscribe, conversation.get);
   const [isListOpen, setListOpen] = useState(false);
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   const { stick, isStuck } = useStick(scroller, content);
-  const offer = useOffer();
+  const offer = useOffer(state.running?.turnId);
 
   useEffect(() => {
-    void conversation.open(id).then(() => stick.current?.toEnd());
-  }, [conversation, id, stick]);
+    const isHere = conversation.get().id === id && turnId === undefined;
+    void (isHere ? conversation.refresh() : conversation.open(id, turnId))
+      .catch(() => undefined)
+      .then(() => turnId === undefined && stick.current?.toEnd());
+  }, [conversation, id, turnId, stick]);
+  useTarget(
+    content,
+    state.target === undefined ? -1 : state.entries.findIndex((e) => e.turnId === state.target),
+  );
   const isNew = state.phase === "new";
+  const isTemporary = useSyncExternalStore(temporary.subscribe, temporary.get);
+  const isWide = useIsWide();
+  const isListShown = useSyncExternalStore(conversationsShown.subscribe, conversationsShown.get) === "shown";
   useEffect(() => stick.current?.rest(isNew), [isNew, stick]);
   useEffect(() => {
     const seen = (): void => {
@@ -78,6 +98,7 @@ export default function ChatView() {
   const hasAvatar = useSyncExternalStore(avatarShown.subscribe, avatarShown.get) === "shown";
   useEffect(() => (hasAvatar ? avatar.enter(conversation) : undefined), [avatar, conversation, hasAvatar]);
   useTabTitle(attention, state.title);
+  useQuestion(attention);
   const keys = useKeys({ conversation, attention, field });
 
   const chat = useMemo(
@@ -88,83 +109,168 @@ export default function ChatView() {
   const ask = (prompt: string): void => {
     void conversation.send([{ type: "text", text: prompt }], mode.chosen()).catch(() => undefined);
   };
-  const drop = (event: DragEvent): void => {
-    if (event.dataTransfer.files.length === 0) return;
-    event.preventDefault();
-    void pictures.add(event.dataTransfer.files);
-  };
+  const drop = useDrop((files) => void attachments.add(files));
   return (
     <ChatProvider value={chat}>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: pictures can be picked and pasted as well */}
-      <div className="flex min-h-0 flex-1" onDragOver={(event) => event.preventDefault()} onDrop={drop}>
+      <div className="relative flex min-h-0 flex-1" {...drop.events}>
+        {drop.isOver && <p className="drop-here">{words.dropHere}</p>}
+        {/* Its place is there before it is, so that nothing moves when it comes. */}
+        <div className={isListShown ? "conversations-place" : undefined}>
+          <Sidebar
+            missed={isWide ? "inline" : isListOpen ? "above" : "nowhere"}
+            conversation={conversation}
+            isOpen={isListOpen}
+            close={() => setListOpen(false)}
+          />
+        </div>
         <div className="flex min-h-0 min-w-0 flex-1 flex-col">
-          <Header openList={() => setListOpen(true)} />
-          <div
-            ref={scroller}
-            className="min-h-0 flex-1 overflow-auto overscroll-contain bg-bg px-4 min-[720px]:px-6"
-          >
-            <div ref={content} className="mx-auto max-w-190 pt-6.5 pb-2.5 max-[1099px]:pb-26">
-              {state.phase === "loading" && <p className="text-muted">{words.loading}</p>}
-              {state.phase === "missing" && <p>{words.missing}</p>}
-              {isNew && (
-                <FirstRun model={offer?.model} ask={ask}>
-                  {bubble}
-                </FirstRun>
-              )}
-              {state.before !== undefined && (
-                <button
-                  type="button"
-                  className="button quiet mx-auto mb-4 flex w-fit"
-                  onClick={() => void conversation.loadOlder()}
-                >
-                  {words.olderTurns}
-                </button>
-              )}
-              <ol aria-label={words.chat}>
-                {state.entries.map((entry) => (
-                  <TurnView key={entry.key} entry={entry} isRunning={entry === state.running} />
-                ))}
-              </ol>
+          <Header
+            offer={offer}
+            openList={() =>
+              isWide ? conversationsShown.set(isListShown ? "hidden" : "shown") : setListOpen(true)
+            }
+          />
+          {(state.isTemporary || (isNew && isTemporary)) && <TemporaryNotice id={state.id} />}
+          <div className={isNew ? "first-run" : "flex min-h-0 flex-1 flex-col"}>
+            <div
+              ref={scroller}
+              className={`bg-bg px-4 min-[720px]:px-6 ${isNew ? "flex-none" : "min-h-0 flex-1 overflow-auto overscroll-contain"}`}
+            >
+              <div
+                ref={content}
+                className={`mx-auto max-w-190 ${isNew ? "" : "pt-6.5 pb-2.5 max-[1099px]:pb-26"}`}
+              >
+                {state.phase === "loading" && <p className="text-muted">{words.loading}</p>}
+                {state.phase === "missing" && <p>{words.missing}</p>}
+                {isNew && <Welcome>{bubble}</Welcome>}
+                {state.before !== undefined && (
+                  <button
+                    type="button"
+                    className="button quiet mx-auto mb-4 flex w-fit"
+                    onClick={() => void conversation.loadOlder()}
+                  >
+                    {words.olderTurns}
+                  </button>
+                )}
+                <Answers />
+                {state.after !== undefined && (
+                  <button
+                    type="button"
+                    className="button quiet mx-auto mb-4 flex w-fit"
+                    onClick={() => void conversation.loadNewer()}
+                  >
+                    {words.newerTurns}
+                  </button>
+                )}
+              </div>
             </div>
-          </div>
-          <div className="relative flex-none px-4 pt-1.5 pb-3 min-[720px]:px-6 min-[720px]:pb-4.5">
-            {!isStuck && <ToEnd isRunning={state.running !== undefined} go={() => stick.current?.toEnd()} />}
-            {!isNew && bubble}
-            <Failure failure={state.failure} dismiss={conversation.dismissFailure} />
-            <QuestionBar />
-            <StatusLine />
-            <Composer pictures={pictures} offer={offer} field={field} onSaid={() => stick.current?.toEnd()} />
+            <div className="relative flex-none px-4 pt-1.5 pb-3 min-[720px]:px-6 min-[720px]:pb-4.5">
+              {!isStuck && (
+                <ToEnd isRunning={state.running !== undefined} go={() => stick.current?.toEnd()} />
+              )}
+              {!isNew && bubble}
+              <Failure failure={state.failure} dismiss={conversation.dismissFailure} />
+              <QuestionBar />
+              <StatusLine />
+              <Composer
+                attachments={attachments}
+                offer={offer}
+                field={field}
+                onSaid={() => stick.current?.toEnd()}
+              />
+            </div>
+            {isNew && <Examples offer={offer} ask={ask} />}
           </div>
         </div>
         {hasAvatar && <AvatarBeside avatar={avatar} />}
       </div>
       <Announcer from={announcements} />
-      <Suspense>
-        <Drawer list={list} current={state.id} isOpen={isListOpen} close={() => setListOpen(false)} />
-      </Suspense>
       <Keys dialog={keys} />
     </ChatProvider>
   );
 }
 
+/** What was said and what waits outlives a look at another view. */
+const models = new WeakMap<Throughline, ReturnType<typeof modelOf>>();
+
 function useModel(client: Throughline) {
+  const session = useSession();
   return useMemo(() => {
-    const announcements = new Announcements(() => wordsOf(language.get()));
-    const list = new ConversationList(client);
-    const avatar = new Avatar(client);
-    const frames = new Frames(client);
-    const conversation = new ConversationStore(client, {
-      listeners: (turnId) => [announcements, avatar.of(turnId), frames],
-      onBegun: (id) => go(`/c/${id}`, "replace"),
-      onEnd: () => {
-        announcements.end();
-        frames.report();
-      },
-      agent: answering.get,
-    });
-    const [attention, pictures] = [new Attention(), new Pictures(client)];
-    return { conversation, avatar, list, announcements, attention, pictures };
-  }, [client]);
+    const isSignedIn = (): boolean => {
+      const state = session?.get();
+      return state?.phase === "in" && state.client === client;
+    };
+    const model = models.get(client) ?? modelOf(client, isSignedIn);
+    models.set(client, model);
+    return model;
+  }, [client, session]);
+}
+
+function modelOf(client: Throughline, isSignedIn: () => boolean) {
+  const announcements = new Announcements(() => wordsOf(language.get()));
+  const avatar = new Avatar(client);
+  const frames = new Frames(client);
+  const notices = new Notices(client, {
+    notifier: notifierOf(go),
+    words: () => wordsOf(language.get()),
+    isWanted: () => noticesWanted.get() === "on",
+    isHidden: () => document.hidden,
+    isSignedIn,
+    onUnseen: (count) => tab.setUnseen(count),
+  });
+  document.addEventListener("visibilitychange", () => document.hidden || notices.seen());
+  const followed = (turnId: string): Followed => {
+    const { id, title } = conversation.get();
+    return { turnId, conversationId: id, title };
+  };
+  const conversation = new ConversationStore(client, {
+    listeners: (turnId) => [
+      announcements,
+      avatar.of(turnId),
+      soundsOf(turnId),
+      frames,
+      notices.of(followed(turnId)),
+    ],
+    // Whoever looks at something else meanwhile stays there.
+    onBegun: (id) => {
+      temporary.set(false);
+      if (path() === "/") go(`/c/${id}`, "replace");
+    },
+    onEnd: ({ turnId, store }) => {
+      announcements.end();
+      frames.report();
+      if (turnId !== undefined) notices.ended(followed(turnId), store.message());
+    },
+    onLeft: (turn) => notices.left(turn),
+    agent: answering.get,
+    model: model.get,
+    isTemporary: temporary.get,
+  });
+  const [attention, attachments] = [new Attention(), new Attachments(client)];
+  return { conversation, avatar, announcements, attention, attachments };
+}
+
+/** Files that are dragged over the chat and dropped there; they can be picked and pasted as well. */
+function useDrop(take: (files: FileList) => void) {
+  const [isOver, setOver] = useState(false);
+  const hasFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer.types.includes("Files");
+  const events = {
+    onDragOver(event: DragEvent) {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      setOver(true);
+    },
+    onDragLeave(event: DragEvent) {
+      if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false);
+    },
+    onDrop(event: DragEvent) {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      setOver(false);
+      take(event.dataTransfer.files);
+    },
+  };
+  return { isOver, events };
 }
 
 function useStick(scroller: RefObject<HTMLElement | null>, content: RefObject<HTMLElement | null>) {
@@ -177,6 +283,28 @@ function useStick(scroller: RefObject<HTMLElement | null>, content: RefObject<HT
     return () => made.stop();
   }, [scroller, content]);
   return { stick, isStuck };
+}
+
+/** Shows the question that a notification was about, once it is there. */
+function useQuestion(attention: Attention): void {
+  const isWanted = useSyncExternalStore(onPath, hash) === "#question";
+  const pending = useSyncExternalStore(attention.subscribe, attention.get);
+  useEffect(() => {
+    if (!isWanted || pending.length === 0) return;
+    attention.chosen()?.show();
+    // It is shown once, and not again by whoever comes back here.
+    go(path(), "replace");
+  }, [isWanted, pending, attention]);
+}
+
+/** Shows the turn that was gone to, once it is there. */
+function useTarget(content: RefObject<HTMLElement | null>, at: number): void {
+  useEffect(() => {
+    if (at < 0) return;
+    const turn = content.current?.querySelectorAll(":scope > ol > li")[at];
+    turn?.scrollIntoView({ block: "start" });
+    turn?.animate({ backgroundColor: ["var(--accent-soft)", "transparent"] }, 2_000);
+  }, [content, at]);
 }
 
 /** Back to where text comes. */

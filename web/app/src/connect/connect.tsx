@@ -1,6 +1,7 @@
 import { type AgentInfo, ApiError } from "@throughline/client";
 import { type FormEvent, Fragment, useEffect, useId, useRef, useState } from "react";
 import { useClient } from "../session/context.tsx";
+import { type ModelFacts, useFactsLine } from "../ui/model-facts.ts";
 import { asked as askedAt, commandOf, listsNothing, NOTHING, nameOf, type Where, whereOf } from "./own.ts";
 import { OwnFields } from "./own-fields.tsx";
 import { Problem } from "./problem.tsx";
@@ -25,6 +26,8 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
   const [own, setOwn] = useState(NOTHING);
   const [key, setKey] = useState("");
   const [models, setModels] = useState<readonly string[]>();
+  const [known, setKnown] = useState<Readonly<Record<string, ModelFacts>>>({});
+  const factsLine = useFactsLine();
   const [asked, setAsked] = useState<string>();
   const [failure, setFailure] = useState<unknown>();
   const leave = useRef<AbortController>(undefined);
@@ -55,6 +58,7 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
       if (answer.agent != null) return use(answer.agent);
       setKey("");
       setModels(answer.models);
+      setKnown(answer.model_facts);
     } catch (error) {
       if (signal.aborted) return;
       // It does not say which models it has: whoever knows one names it.
@@ -99,7 +103,7 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
           <Rows
             hint={models.length > 0 ? words.searchModels : words.model}
             isOpen
-            items={models.map((model) => ({ id: model, label: model }))}
+            items={models.map((model) => ({ id: model, label: model, note: factsLine(known[model]) }))}
             choose={(model) => void ask(model)}
           />
         </>

@@ -9,6 +9,9 @@ export const DIALECTS = [
   ["anthropic", "Anthropic Messages"],
   ["gemini", "Gemini"],
   ["ollama", "Ollama"],
+  ["cohere", "Cohere v2"],
+  ["bedrock-converse", "Bedrock Converse"],
+  ["bedrock-anthropic", "Bedrock InvokeModel (Anthropic)"],
 ] as const;
 
 export interface Own {

@@ -92,4 +92,4 @@ const zh: ConnectWords = {
   },
 };
 
-export const useConnectWords = lazyWords(en, zh);
+export const useConnectWords = lazyWords("connect", en, zh);

@@ -1,4 +1,10 @@
-import { ApiError, type CallBlock, type CallDetail, isFinal } from "@throughline/client";
+import {
+  ApiError,
+  type CallBlock,
+  type CallDetail,
+  isFinal,
+  type ResolveApproval,
+} from "@throughline/client";
 import { ArrowLeft, X } from "lucide-react";
 import { useCallback } from "react";
 import { Arguments, CallError } from "../chat/card/body.tsx";
@@ -16,12 +22,16 @@ import { objectFrom } from "../tester/model/draft.ts";
 import { useAsked } from "../ui/asked.ts";
 import { CopyButton } from "../ui/copy.tsx";
 import { Failure } from "../ui/failure.tsx";
+import { later } from "../ui/later.tsx";
 import { MediaView } from "../ui/media.tsx";
 import { Ids } from "./ids.tsx";
 import type { Filter } from "./model/filter.ts";
 import { Timeline } from "./timeline.tsx";
 import { TurnTime } from "./turn-time.tsx";
 import { useHistoryWords } from "./words.ts";
+
+/** Few calls wait for somebody. */
+const Approval = later(() => import("../chat/card/approval.tsx"));
 
 interface DetailProps {
   toolId: string;
@@ -44,6 +54,11 @@ export function Detail({ toolId, status, filter, filterBy, close }: DetailProps)
     [client, toolId, status],
   );
   const { value: detail, error, again } = useAsked(ask);
+  const decide = async (approvalId: string, body: ResolveApproval): Promise<void> => {
+    const path = { turn_id: detail?.turn_id ?? "", approval_id: approvalId };
+    await client.call("POST /v1/turns/{turn_id}/approvals/{approval_id}", { path, body });
+    again();
+  };
   const isGone = error instanceof ApiError && error.status === 404;
   return (
     <section
@@ -68,7 +83,7 @@ export function Detail({ toolId, status, filter, filterBy, close }: DetailProps)
         </Link>
       </header>
       <div className="min-h-0 flex-1 overflow-auto overscroll-contain">
-        {detail && <Known detail={detail} filter={filter} filterBy={filterBy} />}
+        {detail && <Known detail={detail} filter={filter} filterBy={filterBy} decide={decide} />}
         {error !== undefined && !isGone && (
           <div className="p-4">
             <Failure error={error} again={again} />
@@ -86,14 +101,16 @@ export function Detail({ toolId, status, filter, filterBy, close }: DetailProps)
 
 interface KnownProps {
   detail: CallDetail;
+  decide(approvalId: string, answer: ResolveApproval): Promise<void>;
   filter: Filter;
   filterBy(filter: Filter): void;
 }
 
-function Known({ detail, filter, filterBy }: KnownProps) {
+function Known({ detail, filter, filterBy, decide }: KnownProps) {
   const words = useWords();
   const own = useHistoryWords();
   const call = { kind: "tool_call", ...detail.call } as const;
+  const { approval } = call;
   const word = statusWord(call, words);
   const isOver = isFinal(call.status);
   const facts = [
@@ -113,7 +130,20 @@ function Known({ detail, filter, filterBy }: KnownProps) {
         </span>
         {facts.length > 0 && <span className="text-[12px] text-muted">{facts.join(" · ")}</span>}
       </div>
-      <Arguments call={call} />
+      {approval ? (
+        <div className="card" data-look="waiting">
+          <Approval
+            key={approval.approval_id}
+            meanwhile={<Arguments call={call} />}
+            call={call}
+            approval={approval}
+            isOpen
+            decide={(answer) => decide(approval.approval_id, answer)}
+          />
+        </div>
+      ) : (
+        <Arguments call={call} />
+      )}
       {call.error && <CallError call={call} />}
       {(call.output || call.output_value !== undefined || call.status === "success") && (
         <Output

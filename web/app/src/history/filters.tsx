@@ -1,10 +1,10 @@
-import { X } from "lucide-react";
-import { useEffect, useState } from "react";
 import { callLook } from "../chat/card/look.ts";
 import { useWords } from "../i18n/use.ts";
 import { type CallsState, countOf } from "./model/calls.ts";
 import { FAILED, type Filter, isOfFailed, SPANS, statesIn, withPart } from "./model/filter.ts";
 import { stateOf, stateWord } from "./model/row.ts";
+import { Only } from "./only.tsx";
+import { Search } from "./search.tsx";
 import { useHistoryWords } from "./words.ts";
 
 interface FiltersProps {
@@ -12,9 +12,6 @@ interface FiltersProps {
   filter: Filter;
   filterBy(filter: Filter, how?: "push" | "replace"): void;
 }
-
-/** So long a text rests before it is looked for. */
-const REST_MS = 200;
 
 /** What is looked for. States and tools are those that there are, with how many calls they would show. */
 export function Filters({ state, filter, filterBy }: FiltersProps) {
@@ -24,7 +21,11 @@ export function Filters({ state, filter, filterBy }: FiltersProps) {
     filterBy(withPart(filter, name, value));
   return (
     <search className="flex flex-none flex-wrap items-center gap-2 px-4 py-3 min-[720px]:px-6">
-      <Search filter={filter} filterBy={filterBy} />
+      <Search
+        wanted={filter.q ?? ""}
+        label={own.search}
+        look={(text) => filterBy(withPart(filter, "q", text || undefined), "replace")}
+      />
       <select
         aria-label={own.tool}
         value={filter.tool ?? ""}
@@ -131,44 +132,4 @@ function States({ state, filter, choose }: StatesProps) {
 function statesThere({ statuses }: CallsState, chosen: Iterable<string>) {
   const gone = [...chosen].filter((one) => !statuses.some(({ name }) => name === one));
   return [...statuses, ...gone.map((name) => ({ name, count: 0 }))];
-}
-
-function Search({ filter, filterBy }: Omit<FiltersProps, "state">) {
-  const own = useHistoryWords();
-  const [text, setText] = useState(filter.q ?? "");
-  // Another address, another text: somebody went back, or cleared everything.
-  useEffect(() => setText(filter.q ?? ""), [filter.q]);
-  useEffect(() => {
-    const wanted = text.trim();
-    if (wanted === (filter.q ?? "")) return undefined;
-    const timer = setTimeout(() => filterBy(withPart(filter, "q", wanted || undefined), "replace"), REST_MS);
-    return () => clearTimeout(timer);
-  }, [text, filter, filterBy]);
-  return (
-    <input
-      type="search"
-      value={text}
-      placeholder={own.search}
-      aria-label={own.search}
-      onChange={(event) => setText(event.currentTarget.value)}
-      className="field h-8 min-[520px]:!w-60"
-    />
-  );
-}
-
-/** A filter that came with a link. */
-function Only({ what, leave }: { what: string; leave(): void }) {
-  const own = useHistoryWords();
-  return (
-    <button
-      type="button"
-      className="chip"
-      aria-pressed="true"
-      aria-label={own.removeFilter(what)}
-      onClick={leave}
-    >
-      {what}
-      <X aria-hidden size={13} />
-    </button>
-  );
 }

@@ -7,6 +7,7 @@ import { IconButton } from "../ui/icon-button.tsx";
 import type { CallsState } from "./model/calls.ts";
 import { exportCalls, type Format } from "./model/export.ts";
 import type { Filter } from "./model/filter.ts";
+import { Tabs } from "./tabs.tsx";
 import { useHistoryWords } from "./words.ts";
 
 const FORMATS: readonly Format[] = ["jsonl", "csv"];
@@ -32,7 +33,7 @@ export function Header({ state, filter, refresh }: { state: CallsState; filter: 
   return (
     <>
       <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-2 gap-y-1 min-[720px]:gap-x-3 border-b border-line px-4 py-1.5 min-[720px]:px-6">
-        <h1 className="text-[15px] font-semibold">{words.history}</h1>
+        <Tabs here="calls" />
         <p role="status" className="flex-1 text-[12.5px] text-muted tabular-nums">
           {isExporting ? own.exporting : state.total !== undefined && own.shown(state.total)}
         </p>
@@ -45,7 +46,7 @@ export function Header({ state, filter, refresh }: { state: CallsState; filter: 
             type="button"
             className="button"
             aria-label={own.exportAs(format.toUpperCase())}
-            disabled={isExporting || !state.total}
+            disabled={isExporting || state.rows.length === 0}
             onClick={() => void take(format)}
           >
             <Download aria-hidden size={14} className="max-[519px]:hidden" />

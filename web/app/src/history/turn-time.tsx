@@ -3,7 +3,9 @@ import { useCallback } from "react";
 import { Waterfall } from "../charts/waterfall.tsx";
 import { Section } from "../chat/card/section.tsx";
 import { useClient } from "../session/context.tsx";
+import { Link } from "../shell/link.tsx";
 import { useAsked } from "../ui/asked.ts";
+import { turnAddressOf } from "./model/turn-filter.ts";
 import { useHistoryWords } from "./words.ts";
 
 /** As many calls of a turn as one page has. */
@@ -25,11 +27,14 @@ export function TurnTime({ turnId, toolId, status }: TurnTimeProps) {
   if (value === undefined) return null;
   const { waterfall, names } = value;
   return (
-    <Section title={own.turn}>
+    <Section title={own.turnTime}>
       <Waterfall waterfall={waterfall} nameOf={(id) => names.get(id)} current={toolId} />
       {waterfall.saved_by_eager_ms > 0 && (
         <p className="mt-1 text-[12.5px] text-muted">{own.saved(own.ms(waterfall.saved_by_eager_ms))}</p>
       )}
+      <Link href={turnAddressOf({ filter: {}, turn: turnId })} className="button mt-2">
+        {own.travel}
+      </Link>
     </Section>
   );
 }

@@ -1,106 +1,14 @@
-import { type KeyboardEvent, type RefObject, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
-import { useWords } from "../i18n/use.ts";
-import { useClient } from "../session/context.tsx";
-import { go, onPath, search } from "../shell/router.ts";
-import { Detail } from "./detail.tsx";
-import { Filters } from "./filters.tsx";
-import { Header } from "./header.tsx";
-import { Calls, type CallsState, ROWS } from "./model/calls.ts";
-import { addressOf, type Filter, placeOf } from "./model/filter.ts";
-import { UNFINISHED } from "./model/row.ts";
-import { CallsTable } from "./table.tsx";
+import { useSyncExternalStore } from "react";
+import { onPath, path } from "../shell/router.ts";
+import { later } from "../ui/later.tsx";
+import { CALLS } from "./model/filter.ts";
+import { TurnsView } from "./turns-view.tsx";
 
-/** Every call there was. What is looked for, and at, stands in the address. R: U5 */
+const CallsView = later(async () => ({ default: (await import("./calls-view.tsx")).CallsView }), "view");
+
+/** What there was: turns, or the calls of all of them. R: U5 */
 export default function HistoryView() {
-  const words = useWords();
-  const client = useClient();
-  const said = useSyncExternalStore(onPath, search);
-  const place = useMemo(() => placeOf(said), [said]);
-  const calls = useMemo(() => new Calls(client), [client]);
-  const state = useSyncExternalStore(calls.subscribe, calls.get);
-  const asked = addressOf({ filter: place.filter });
-  useEffect(() => void calls.show(placeOf(new URL(asked, location.href).search).filter), [calls, asked]);
-  useEffect(() => {
-    const seen = (): void => {
-      if (document.visibilityState === "visible") void calls.refresh();
-    };
-    document.addEventListener("visibilitychange", seen);
-    return () => document.removeEventListener("visibilitychange", seen);
-  }, [calls]);
-
-  useWhileRunning(calls, state);
-
-  const filterBy = (filter: Filter, how: "push" | "replace" = "push"): void =>
-    go(addressOf({ ...place, filter }), how);
-  const open = place.call;
-  const close = addressOf({ filter: place.filter });
-  const view = useRef<HTMLDivElement>(null);
-  useFocusAfter(open, view);
-  const onKeyDown = (event: KeyboardEvent): void => {
-    const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-    if (event.key === "Escape" && open !== undefined && !isTyping) go(close);
-  };
-  return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: a key for what the link that closes does as well
-    <div ref={view} className="relative flex min-h-0 flex-1" onKeyDown={onKeyDown}>
-      <section
-        data-list
-        aria-label={words.history}
-        // It stays laid out beneath the details, so that its rows are there when they close.
-        className={`flex min-h-0 min-w-0 flex-1 flex-col ${open === undefined ? "" : "max-[999px]:invisible"}`}
-      >
-        <Header state={state} filter={place.filter} refresh={() => void calls.refresh()} />
-        <Filters state={state} filter={place.filter} filterBy={filterBy} />
-        <CallsTable
-          state={state}
-          open={open}
-          addressOf={(call) => addressOf({ ...place, call })}
-          more={() => void calls.more()}
-          clear={() => filterBy({})}
-        />
-      </section>
-      {open !== undefined && (
-        <Detail
-          key={open}
-          toolId={open}
-          // A call that goes on is asked for again when the list says so.
-          status={state.rows.find((row) => row.tool_id === open)?.status}
-          filter={place.filter}
-          filterBy={filterBy}
-          close={close}
-        />
-      )}
-    </div>
-  );
-}
-
-/** So often calls that have not ended are looked at again. */
-const AGAIN_MS = 3_000;
-
-/** What is still going on is shown as it goes on; who has scrolled further down is left there. */
-function useWhileRunning(calls: Calls, { rows, isLoading }: CallsState): void {
-  const goesOn = rows.length <= ROWS && rows.some((row) => UNFINISHED.has(row.status));
-  useEffect(() => {
-    if (!goesOn || isLoading) return undefined;
-    const timer = setTimeout(() => {
-      if (document.visibilityState === "visible") void calls.refresh();
-    }, AGAIN_MS);
-    return () => clearTimeout(timer);
-  }, [calls, goesOn, isLoading]);
-}
-
-/** Who reads a call's details with the keyboard is not left nowhere when they open over the list, or close. */
-function useFocusAfter(open: string | undefined, view: RefObject<HTMLElement | null>): void {
-  const before = useRef(open);
-  useEffect(() => {
-    const closed = open === undefined ? before.current : undefined;
-    before.current = open;
-    if (open !== undefined) {
-      const isListHidden =
-        view.current?.querySelector("[data-list]")?.checkVisibility({ visibilityProperty: true }) === false;
-      if (isListHidden) view.current?.querySelector<HTMLElement>("[data-detail]")?.focus();
-    } else if (closed !== undefined) {
-      view.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(closed)}"] a`)?.focus();
-    }
-  }, [open, view]);
+  const here = useSyncExternalStore(onPath, path);
+  if (here !== CALLS) return <TurnsView />;
+  return <CallsView />;
 }

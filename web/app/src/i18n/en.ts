@@ -3,7 +3,8 @@
 import type { ToolError } from "@throughline/client";
 
 /** `1 tool`, `2 tools`. */
-const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
+export const count = (n: number, one: string, many = `${one}s`): string =>
+  `${grouped(n)} ${n === 1 ? one : many}`;
 
 /**
  * A whole number as both languages write it. The browser's own way loads its tables of all languages first, which took a third of the
@@ -16,19 +17,23 @@ export const en = {
 
   // The shell
   navigation: "Main",
+  skipToContent: "Skip to content",
   chat: "Chat",
   tester: "Tool tester",
   agents: "Agents",
-  history: "Tool calls",
+  history: "History",
   metrics: "Metrics",
   loading: "Loading…",
   viewFailed: "Couldn't show this page. Your conversations are safe on the server.",
+  partFailed: "This part of the page couldn't be loaded.",
+  pageOutdated: "The server has a newer version of this page. Reload to go on; a running reply continues.",
   reload: "Reload",
   unreachable: "Can't reach the server. Check your connection and try again.",
   unreachableRetrying: "Can't reach the server. Retrying every 2 s.",
   notFound: "Page not found",
   toChat: "Back to chat",
   settings: "Settings",
+  allSettings: "All settings",
   theme: "Theme",
   themeSystem: "System",
   themeLight: "Light",
@@ -52,20 +57,11 @@ export const en = {
   missing: "Conversation not found",
   loadImage: (host: string) => `Load image from ${host}`,
   olderTurns: "Load earlier messages",
+  newerTurns: "Load later messages",
 
   // First run
-  firstTitle: "Ask for something that needs tools",
-  firstText: "You get one unbroken message: text, tool calls and results in a single thread.",
-  demoModel: "The demo model answers: a script that needs no API key. The weather is made up.",
+  firstTitle: "What can I do for you?",
   connectHow: "Connect a model",
-  examples: [
-    { title: "Weather", prompt: "Compare the weather in Paris, London and Tokyo" },
-    { title: "Avatar", prompt: "Wink at me while you talk" },
-    { title: "Approval", prompt: "Put a meeting into my calendar tomorrow at 9" },
-    { title: "Errors", prompt: "Call a tool that fails" },
-    { title: "Thinking", prompt: "Think about a riddle" },
-    { title: "Long answer", prompt: "Tell me about yourself in detail, with Markdown" },
-  ],
 
   // The composer
   placeholder: "Ask anything",
@@ -80,21 +76,11 @@ export const en = {
   queueHint: "Send after this turn (Alt+Enter)",
   waitsForStep: "Sends at the next step",
   waitsForEnd: "Sends after this turn",
+  waitsForServer: "Not sent yet",
   unsend: "Unsend",
-  attach: "Add an image",
-  removePicture: "Remove image",
-  pictureFailed: (name: string) => `Couldn't upload ${name}`,
-  mode: "Tool-calling mode",
-  modeName: (mode: "auto" | "native" | "text"): string =>
-    ({ auto: "Auto", native: "Native", text: "Text" })[mode],
-  modeHint: (mode: "auto" | "native" | "text") =>
-    ({
-      auto: "Native tool calls; an error if the model doesn't support them",
-      native: "The model's own tool calls",
-      text: "Tool calls written as text, for models without native support",
-    })[mode],
-  tools: (n: number) => count(n, "tool"),
-  tokens: (n: number) => `${grouped(n)} tokens`,
+  attach: "Add files",
+  savedPrompts: "Saved prompts",
+  dropHere: "Drop files to add them",
   keys: "Keyboard shortcuts",
   keysList: [
     ["Enter", "Send; while running, send now"],
@@ -103,7 +89,9 @@ export const en = {
     ["Esc", "Stop"],
     ["/", "Focus the message field"],
     ["A", "Approve"],
+    ["Shift A", "Approve for longer"],
     ["D", "Deny with a reason"],
+    ["Shift D", "Deny for longer"],
     ["F6", "Go to the pending question"],
     ["Alt ↑ ↓", "Move between parts of the answer"],
     ["?", "Show keyboard shortcuts"],
@@ -117,16 +105,33 @@ export const en = {
   edit: "Edit",
   sendEdited: "Send",
   regenerate: "Regenerate",
+  goodAnswer: "Good answer",
+  badAnswer: "Bad answer",
+  whatWasWrong: "What was wrong? (optional)",
+  sendReason: "Send",
   copy: "Copy",
   copied: "Copied",
+  diagram: "Diagram",
+  diagramFailed: (why: string) => `This diagram couldn't be drawn: ${why}`,
+  diagramSlow: "it takes too long",
+  preview: "Preview",
+  copyTable: "Copy as CSV",
+  details: "Details",
+  footnote: (n: number) => `Footnote ${n}`,
+  footnoteBack: (n: number) => `Back to footnote ${n} in the text`,
+  alerts: { note: "Note", tip: "Tip", important: "Important", warning: "Warning", caution: "Caution" },
   previousAnswer: "Previous answer",
   nextAnswer: "Next answer",
   answerOf: (at: number, all: number) => `${at} of ${all}`,
   picture: "Image",
   sound: "Audio",
+  voice: "Voice",
+  playVoice: "Play",
+  pauseVoice: "Pause",
+  downloadVoice: "Download",
+  voicePosition: "Position",
+  autoplayVoice: "Play new replies aloud",
   refusal: "The model declined to answer",
-  thinking: "Thinking",
-  thought: "Thought process",
   sentWhileRunning: "Sent while running",
   statusLength: "The answer was cut off by the token limit.",
   statusInterrupted: "The answer was interrupted because the server stopped.",
@@ -137,12 +142,12 @@ export const en = {
   remedy: "How to fix it",
   firstToken: (ms: string) => `First token ${ms}`,
   perSecond: (n: number) => `${n} tok/s`,
-  step: (n: number) => `Step ${n}`,
 
   // The status line
   status: {
     idle: "",
     connecting: "Sending",
+    unsent: "Not sent yet; sends by itself once the server can be reached",
     reconnecting: "Reconnecting; nothing is lost",
     waiting_for_model: "Waiting for the model",
     thinking: "Thinking",
@@ -152,6 +157,7 @@ export const en = {
   },
   statusRunning: (n: number) => `Running ${count(n, "tool")}`,
   statusNeedsYou: (n: number) => (n === 1 ? "Waiting for you" : `Waiting for you: ${n} requests`),
+  goesOnIn: (seconds: number) => `· continues in ${seconds} s`,
   statusRetry: (reason: string): string =>
     reason === "store" ? "Storage is unavailable" : reason === "rate_limit" ? "Rate limited" : "Retrying",
 
@@ -182,9 +188,14 @@ export const en = {
   tree: "Tree",
   raw: "Raw",
   loadAll: (size: string) => `Load all ${size}`,
+  keptOnly: (kept: string, size: string) =>
+    `The server kept ${kept} of ${size}: the beginning and the end. The limit is \`output_bytes_max\`.`,
   cancelCall: "Stop this call",
   runAgain: "Run again",
   runAgainHint: "Runs with the same arguments. The model won't see the result.",
+  retryCall: "Retry and continue",
+  retryCallHint: "Runs the call again in a new turn. The model sees the result and continues.",
+  retryPrompt: (tool: string) => `Run \`${tool}\` again.`,
   confirmRunAgain: "This may change data. Run anyway?",
   rerunOutput: "Rerun output",
   tryOther: "Try other arguments",
@@ -198,7 +209,24 @@ export const en = {
   notSeenByModel: "The model didn't see this result.",
   closest: (names: string) => `Did you mean ${names}?`,
   early: "Started while the model was still writing",
-  rule: (rule: string) => `Decided by ${rule}`,
+  editedByYou: "edited by you",
+  rule: (rule: string): string => {
+    const [kind = "", of = ""] = rule.split(/:(.*)/s);
+    if (kind === "remembered") return "Your earlier answer";
+    if (kind === "permissions") return `Permissions of the agent: ${of.replaceAll("_", " ")}`;
+    if (kind === "rule") return `The agent's rule ${of}`;
+    const known: Readonly<Record<string, string>> = {
+      "effect:pure": "Runs unasked: it has no side effects",
+      "effect:read": "Runs unasked: it only reads",
+      "effect:cosmetic": "Runs unasked: it only shows something",
+      "effect:idempotent": "Asked before: it changes data",
+      "effect:write": "Asked before: it changes data",
+      "effect:external": "Asked before: it acts on other systems",
+      require_confirmation: "The agent asks before every call",
+      manual: "The agent leaves every call to you",
+    };
+    return known[rule] ?? `Decided by ${rule}`;
+  },
 
   // Approval
   wantsTo: (tool: string) => `Throughline wants to run ${tool}`,
@@ -218,13 +246,6 @@ export const en = {
   denyReason: "Reason (sent to the model)",
   editArguments: "Edit arguments",
   notJson: "Must be a JSON object",
-  remember: "Remember",
-  rememberScope: {
-    call: "Just this once",
-    turn: "For this turn",
-    conversation: "For this conversation",
-    always: "Always",
-  },
   approving: "Approving…",
   denying: "Denying…",
   sendAnswer: "Submit",
@@ -232,6 +253,10 @@ export const en = {
   openAddress: "Open link",
   questionsOpen: (n: number) => `${n} calls are waiting for you`,
   review: "Review",
+  noticeAsks: "Waiting for you",
+  noticeDone: "Answer complete",
+  noticeFailed: "The answer failed",
+  noticeEnded: "The answer ended early",
   needsYouTitle: (n: number) => `(${n}) Waiting for you`,
 
   // Sentences of the server, with their stable codes. They are English: another language translates the sentence, the remedy, and
@@ -252,6 +277,8 @@ export const en = {
   avatarShown: "Shown",
   avatarHidden: "Hidden",
   faces: "Expressions",
+  hideAvatar: "Hide the avatar",
+  moveAvatar: "Move to the other side",
   pinFace: "Keep this expression",
   pauseAvatar: "Pause animation",
   expression: {

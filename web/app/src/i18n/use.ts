@@ -1,6 +1,7 @@
 import { useSyncExternalStore } from "react";
 import { language } from "../preferences.ts";
-import { fetchWords, onWords, type Words, wordsOf } from "./words.ts";
+import type { ViewWords } from "./views.ts";
+import { fetchWords, onWords, viewWordsOf, type Words, wordsOf } from "./words.ts";
 
 language.subscribe(() => void fetchWords(language.get()));
 
@@ -16,9 +17,17 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** A hook for words that are fetched with a view or a dialog of their own: there, both languages come together. */
-export function lazyWords<W>(en: W, zh: W): () => W {
+/** A hook for words that are fetched with a view or a dialog of their own: there, English and Chinese come together. */
+export function lazyWords<V extends keyof ViewWords>(
+  view: V,
+  en: ViewWords[V],
+  zh: ViewWords[V],
+): () => ViewWords[V] {
+  const now = (): ViewWords[V] => {
+    const chosen = language.get();
+    return viewWordsOf(chosen, view) ?? (chosen === "zh-CN" ? zh : en);
+  };
   return function useLazyWords() {
-    return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
+    return useSyncExternalStore(subscribe, now);
   };
 }

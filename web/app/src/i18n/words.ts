@@ -2,21 +2,40 @@
 
 import type { Language } from "../preferences.ts";
 import { en } from "./en.ts";
+import type { ViewWords } from "./views.ts";
 
 /** Sentences with parts are functions of these parts, so that a part that is forgotten does not compile either. */
 export type Words = typeof en;
 
-/** The other languages: a reader fetches the one they read. */
-const OTHERS: Readonly<Record<Exclude<Language, "en">, () => Promise<Words>>> = {
-  "zh-CN": async () => (await import("./zh.ts")).zh,
+/** A language as it is fetched. */
+export interface Translation {
+  words: Words;
+  /** Of all views. English and Chinese have theirs in the file of each view, side by side. */
+  views?: ViewWords;
+}
+
+/** A further language: everything in one file. */
+export type WholeTranslation = Required<Translation>;
+
+/** The other languages: a reader fetches the one they read. A further one is a `WholeTranslation` in a file beside `zh.ts`. */
+const OTHERS: Readonly<Record<Exclude<Language, "en">, () => Promise<Translation>>> = {
+  "zh-CN": async () => ({ words: (await import("./zh.ts")).zh }),
 };
 
-const here = new Map<Language, Words>([["en", en]]);
+const here = new Map<Language, Translation>([["en", { words: en }]]);
 const listeners = new Set<() => void>();
 
 /** English, until the language is here. */
 export function wordsOf(language: Language): Words {
-  return here.get(language) ?? en;
+  return here.get(language)?.words ?? en;
+}
+
+/** `undefined`: the view has them itself, or the language is not here. */
+export function viewWordsOf<V extends keyof ViewWords>(
+  language: Language,
+  view: V,
+): ViewWords[V] | undefined {
+  return here.get(language)?.views?.[view];
 }
 
 /** Whoever subscribes is told when a language has come. */
@@ -25,11 +44,14 @@ export function onWords(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
+export function takeWords(language: Language, translation: Translation): void {
+  here.set(language, translation);
+  for (const listener of listeners) listener();
+}
+
 /** A language that cannot be fetched now is fetched when it is chosen again. */
 export async function fetchWords(language: Language): Promise<void> {
   if (language === "en" || here.has(language)) return;
-  const words = await OTHERS[language]().catch(() => undefined);
-  if (words === undefined || here.has(language)) return;
-  here.set(language, words);
-  for (const listener of listeners) listener();
+  const translation = await OTHERS[language]().catch(() => undefined);
+  if (translation !== undefined && !here.has(language)) takeWords(language, translation);
 }

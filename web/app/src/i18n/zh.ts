@@ -1,4 +1,3 @@
-import { grouped } from "./en.ts";
 import type { Words } from "./words.ts";
 import { outcomeText, remedyText, serverText } from "./zh-server.ts";
 
@@ -7,19 +6,23 @@ export const zh: Words = {
 
   // 外壳
   navigation: "主导航",
+  skipToContent: "跳到主要内容",
   chat: "对话",
   tester: "工具测试台",
   agents: "智能体",
-  history: "工具调用",
+  history: "历史",
   metrics: "指标",
   loading: "正在加载…",
   viewFailed: "无法显示此页面。你的对话都在服务器上，没有丢失。",
+  partFailed: "页面的这一部分没能加载出来。",
+  pageOutdated: "服务器上的页面已更新，请重新加载后继续。正在生成的回复不会中断。",
   reload: "重新加载",
   unreachable: "连不上服务器。请检查网络后重试。",
   unreachableRetrying: "连不上服务器，每 2 秒重试一次。",
   notFound: "页面不存在",
   toChat: "返回对话",
   settings: "设置",
+  allSettings: "全部设置",
   theme: "主题",
   themeSystem: "跟随系统",
   themeLight: "浅色",
@@ -43,20 +46,11 @@ export const zh: Words = {
   missing: "对话不存在",
   loadImage: (host: string) => `从 ${host} 加载图片`,
   olderTurns: "加载更早的消息",
+  newerTurns: "加载之后的消息",
 
   // 首次使用
-  firstTitle: "试着问一个需要用到工具的问题",
-  firstText: "回复始终是一条完整的消息：文字、工具调用和结果依次出现，不会中断。",
-  demoModel: "当前由演示模型回答：它只是一段脚本，无需 API 密钥，天气数据是虚构的。",
+  firstTitle: "有什么可以帮你？",
   connectHow: "连接模型",
-  examples: [
-    { title: "天气", prompt: "比较一下巴黎、伦敦和东京的天气" },
-    { title: "虚拟形象", prompt: "一边说话，一边对我眨眼" },
-    { title: "审批", prompt: "明天早上九点在日历里加一个会议" },
-    { title: "出错", prompt: "调用一个会失败的工具" },
-    { title: "思考", prompt: "想一想，给我出个谜语" },
-    { title: "长回复", prompt: "用 Markdown 详细介绍一下你自己" },
-  ],
 
   // 输入框
   placeholder: "有问题，尽管问",
@@ -71,20 +65,11 @@ export const zh: Words = {
   queueHint: "本轮结束后发送（Alt+Enter）",
   waitsForStep: "下一步时发送",
   waitsForEnd: "本轮结束后发送",
+  waitsForServer: "尚未发送",
   unsend: "撤回",
-  attach: "添加图片",
-  removePicture: "移除图片",
-  pictureFailed: (name) => `${name} 上传失败`,
-  mode: "工具调用方式",
-  modeName: (mode) => ({ auto: "自动", native: "原生", text: "文本" })[mode],
-  modeHint: (mode) =>
-    ({
-      auto: "使用原生工具调用；模型不支持时会提示",
-      native: "使用模型自带的工具调用",
-      text: "把工具调用写成文本，适合不支持原生调用的模型",
-    })[mode],
-  tools: (n) => `${n} 个工具`,
-  tokens: (n) => `${grouped(n)} Token`,
+  attach: "添加文件",
+  savedPrompts: "提示词库",
+  dropHere: "松开即可添加文件",
   keys: "快捷键",
   keysList: [
     ["Enter", "发送；运行中则立即发送"],
@@ -93,7 +78,9 @@ export const zh: Words = {
     ["Esc", "停止"],
     ["/", "跳到输入框"],
     ["A", "批准"],
+    ["Shift A", "更长时间批准"],
     ["D", "拒绝并说明原因"],
+    ["Shift D", "更长时间拒绝"],
     ["F6", "跳到等待确认的调用"],
     ["Alt ↑ ↓", "在回复的各部分之间移动"],
     ["?", "显示快捷键"],
@@ -107,16 +94,33 @@ export const zh: Words = {
   edit: "编辑",
   sendEdited: "发送",
   regenerate: "重新生成",
+  goodAnswer: "回答得好",
+  badAnswer: "回答得不好",
+  whatWasWrong: "哪里不好？（选填）",
+  sendReason: "提交",
   copy: "复制",
   copied: "已复制",
+  diagram: "图表",
+  diagramFailed: (why: string) => `无法绘制此图表：${why}`,
+  diagramSlow: "用时过长",
+  preview: "预览",
+  copyTable: "复制为 CSV",
+  details: "详情",
+  footnote: (n: number) => `脚注 ${n}`,
+  footnoteBack: (n: number) => `回到正文中的脚注 ${n}`,
+  alerts: { note: "注", tip: "提示", important: "重要", warning: "警告", caution: "当心" },
   previousAnswer: "上一条回复",
   nextAnswer: "下一条回复",
   answerOf: (at, all) => `${at} / ${all}`,
   picture: "图片",
   sound: "音频",
+  voice: "语音",
+  playVoice: "播放",
+  pauseVoice: "暂停",
+  downloadVoice: "下载",
+  voicePosition: "播放位置",
+  autoplayVoice: "自动播放新的回复",
   refusal: "模型拒绝回答",
-  thinking: "正在思考",
-  thought: "思考过程",
   sentWhileRunning: "运行中发送",
   statusLength: "回复达到 Token 上限，被截断了。",
   statusInterrupted: "服务器停止运行，回复中断了。",
@@ -127,12 +131,12 @@ export const zh: Words = {
   remedy: "解决方法",
   firstToken: (ms) => `首字 ${ms}`,
   perSecond: (n) => `${n} Token/秒`,
-  step: (n) => `第 ${n} 步`,
 
   // 状态行
   status: {
     idle: "",
     connecting: "正在发送",
+    unsent: "尚未发送，连上服务器后会自动发出",
     reconnecting: "正在重新连接，内容不会丢失",
     waiting_for_model: "正在等待模型",
     thinking: "正在思考",
@@ -142,6 +146,7 @@ export const zh: Words = {
   },
   statusRunning: (n) => `正在运行 ${n} 个工具`,
   statusNeedsYou: (n) => (n === 1 ? "等待你确认" : `有 ${n} 项等待你确认`),
+  goesOnIn: (seconds) => `· ${seconds} 秒后继续`,
   statusRetry: (reason) =>
     reason === "store" ? "存储暂时不可用" : reason === "rate_limit" ? "请求受到限流" : "正在重试",
 
@@ -172,9 +177,14 @@ export const zh: Words = {
   tree: "树形",
   raw: "原文",
   loadAll: (size) => `加载全部 ${size}`,
+  keptOnly: (kept, size) =>
+    `服务器只保留了 ${size} 中的 ${kept}（开头和结尾）。对应的限制是 \`output_bytes_max\`。`,
   cancelCall: "停止此调用",
   runAgain: "再次运行",
   runAgainHint: "用相同的参数运行，模型看不到结果",
+  retryCall: "重试并继续",
+  retryCallHint: "在新一轮中再次运行这个调用，模型会看到结果并继续",
+  retryPrompt: (tool: string) => `再次运行 \`${tool}\`。`,
   confirmRunAgain: "可能会更改数据，仍要运行？",
   tryOther: "换其他参数试试",
   rerunOutput: "再次运行的输出",
@@ -188,7 +198,24 @@ export const zh: Words = {
   notSeenByModel: "模型没有看到这个结果。",
   closest: (names) => `是不是想用 ${names}？`,
   early: "模型还在输出时就已开始",
-  rule: (rule) => `依据 ${rule}`,
+  editedByYou: "你已修改",
+  rule: (rule) => {
+    const [kind = "", of = ""] = rule.split(/:(.*)/s);
+    if (kind === "remembered") return "按你之前的答复";
+    if (kind === "permissions") return `智能体的权限：${of.replaceAll("_", " ")}`;
+    if (kind === "rule") return `智能体的规则 ${of}`;
+    const known: Readonly<Record<string, string>> = {
+      "effect:pure": "无副作用，无需询问",
+      "effect:read": "只读，无需询问",
+      "effect:cosmetic": "仅显示，无需询问",
+      "effect:idempotent": "会更改数据，需先询问",
+      "effect:write": "会更改数据，需先询问",
+      "effect:external": "会影响外部系统，需先询问",
+      require_confirmation: "此智能体每次调用前都会询问",
+      manual: "此智能体的每次调用都由你决定",
+    };
+    return known[rule] ?? `依据 ${rule}`;
+  },
 
   // 审批
   wantsTo: (tool) => `Throughline 想运行 ${tool}`,
@@ -208,13 +235,6 @@ export const zh: Words = {
   denyReason: "原因（会发给模型）",
   editArguments: "修改参数",
   notJson: "必须是 JSON 对象",
-  remember: "记住",
-  rememberScope: {
-    call: "仅此一次",
-    turn: "本轮",
-    conversation: "本对话",
-    always: "始终",
-  },
   approving: "正在批准…",
   denying: "正在拒绝…",
   sendAnswer: "提交",
@@ -222,6 +242,10 @@ export const zh: Words = {
   openAddress: "打开链接",
   questionsOpen: (n) => `${n} 个调用等待你确认`,
   review: "查看",
+  noticeAsks: "等待你确认",
+  noticeDone: "回答已完成",
+  noticeFailed: "回答失败",
+  noticeEnded: "回答提前结束",
   needsYouTitle: (n) => `(${n}) 等待确认`,
 
   // 服务器的文本
@@ -241,6 +265,8 @@ export const zh: Words = {
   avatarShown: "显示",
   avatarHidden: "隐藏",
   faces: "表情",
+  hideAvatar: "隐藏虚拟形象",
+  moveAvatar: "移到另一边",
   pinFace: "保持此表情",
   pauseAvatar: "暂停动画",
   expression: {

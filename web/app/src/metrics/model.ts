@@ -1,7 +1,9 @@
 // Of which time metrics are shown, how they are asked for, and where each of them leads. Framework-free. // R: U5
 
-import type { MetricsInfo, Throughline } from "@throughline/client";
+import { ApiError, type MetricsInfo, type ThresholdInfo, type Throughline } from "@throughline/client";
 import { addressOf, FAILED, type Filter, type Span } from "../history/model/filter.ts";
+import { type TurnFilter, turnAddressOf } from "../history/model/turn-filter.ts";
+import { grouped } from "../i18n/en.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -16,19 +18,63 @@ export interface Range {
   readonly parts: number;
 }
 
+const HOUR: Range = { span: "hour", partMs: MINUTE_MS, parts: 60 };
 const DAY: Range = { span: "day", partMs: HOUR_MS / 2, parts: 48 };
 
 export const RANGES: readonly Range[] = [
-  { span: "hour", partMs: MINUTE_MS, parts: 60 },
+  HOUR,
   DAY,
   { span: "week", partMs: 3 * HOUR_MS, parts: 56 },
   { span: "month", partMs: 12 * HOUR_MS, parts: 60 },
 ];
 
-/** What `?range=…` says; a day, if it says nothing. */
-export function rangeOf(search: string): Range {
+/** What `?range=…` says; nothing, if it says nothing that is known. */
+export function rangeOf(search: string): Range | undefined {
   const said = new URLSearchParams(search).get("range");
-  return RANGES.find(({ span }) => span === said) ?? DAY;
+  return RANGES.find(({ span }) => span === said);
+}
+
+/**
+ * The range that shows something: an hour for whoever has just begun, else the shortest from a day on with a turn in it. A day, if
+ * there is no turn at all.
+ */
+export async function rangeWithData(client: Throughline, now: number, signal: AbortSignal): Promise<Range> {
+  const newest = async (until: number): Promise<number | undefined> => {
+    const query = { until, limit: 1 };
+    const { items } = await client.call("GET /v1/history/turns", { query, signal });
+    return items[0]?.started_at;
+  };
+  const last = await newest(now + 1);
+  if (last === undefined) return DAY;
+  if ((await newest(now - HOUR_MS)) === undefined) return HOUR;
+  const spans = RANGES.filter((range) => range !== HOUR);
+  return spans.find(({ partMs, parts }) => now - last < partMs * parts) ?? spans.at(-1) ?? DAY;
+}
+
+/** How a threshold of the server is named. */
+export type ThresholdName =
+  | "streaming_tool_detection_rate"
+  | "streaming_tool_execution_latency_p50"
+  | "streaming_tool_execution_latency_p95"
+  | "streaming_ui_jank_frames"
+  | "streaming_rollback_count"
+  | "feedback_positive_rate";
+
+export type Thresholds = ReadonlyMap<string, ThresholdInfo>;
+
+/** Only admins are told what happens on the whole server; whoever is not sees no thresholds. */
+export async function thresholdsOf(client: Throughline, signal: AbortSignal): Promise<Thresholds> {
+  try {
+    const { items } = await client.call("GET /v1/metrics/thresholds", { signal });
+    return new Map(items.map((row) => [row.name, row]));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 403) return new Map();
+    throw error;
+  }
+}
+
+export function thresholdOf(thresholds: Thresholds, name: ThresholdName): ThresholdInfo | undefined {
+  return thresholds.get(name);
 }
 
 export function addressOfRange({ span }: Range): string {
@@ -52,6 +98,11 @@ export function callsOf({ span }: Range, filter: Filter = {}): string {
   return addressOf({ filter: { ...filter, since: span } });
 }
 
+/** The turns of a time in the history, so far as a filter lets them through. */
+export function turnsOf({ span }: Range, filter: TurnFilter = {}): string {
+  return turnAddressOf({ filter: { ...filter, since: span } });
+}
+
 /** The calls that failed, in whatever way. */
 export function failedOf(range: Range): string {
   return callsOf(range, { status: FAILED.join(",") });
@@ -66,4 +117,10 @@ export function percent(rate: number | null | undefined): string {
 /** `148`, `9.4`. */
 export function rounded(value: number): string {
   return value.toFixed(value < 10 ? 1 : 0);
+}
+
+/** `512`, `12.4 k`, `3.1 M`. */
+export function short(value: number): string {
+  if (value < 10_000) return grouped(value);
+  return value < 1_000_000 ? `${(value / 1_000).toFixed(1)} k` : `${(value / 1_000_000).toFixed(1)} M`;
 }

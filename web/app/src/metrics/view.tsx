@@ -1,7 +1,9 @@
-import type { MetricsInfo, ToolMetrics } from "@throughline/client";
-import { type ReactNode, useCallback, useEffect, useId, useSyncExternalStore } from "react";
+import type { MetricsInfo, NamedTurnsMetrics, ThresholdInfo, ToolMetrics } from "@throughline/client";
+import { TriangleAlert } from "lucide-react";
+import { type ReactNode, useEffect, useId, useMemo, useSyncExternalStore } from "react";
 import { Lines, type Series } from "../charts/lines.tsx";
 import { duration } from "../chat/clock.ts";
+import { addressOf } from "../history/model/filter.ts";
 import { useWords } from "../i18n/use.ts";
 import { frames, language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
@@ -18,7 +20,14 @@ import {
   RANGES,
   type Range,
   rangeOf,
+  rangeWithData,
   rounded,
+  short,
+  type ThresholdName,
+  type Thresholds,
+  thresholdOf,
+  thresholdsOf,
+  turnsOf,
 } from "./model.ts";
 import { useMetricsWords } from "./words.ts";
 
@@ -26,8 +35,19 @@ import { useMetricsWords } from "./words.ts";
 export default function MetricsView() {
   const words = useWords();
   const own = useMetricsWords();
-  const range = rangeOf(useSyncExternalStore(onPath, search));
-  const { value, error, again } = useMetrics(range);
+  const client = useClient();
+  const chosen = rangeOf(useSyncExternalStore(onPath, search));
+  const isChosen = chosen !== undefined;
+  const found = useAsked(
+    useMemo(
+      () => (isChosen ? undefined : (signal) => rangeWithData(client, Date.now(), signal)),
+      [client, isChosen],
+    ),
+  );
+  const range = chosen ?? found.value;
+  const asked = useMetrics(range);
+  const { value, again } = asked;
+  const error = asked.error ?? (isChosen ? undefined : found.error);
   return (
     <>
       <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1.5 min-[720px]:px-6">
@@ -38,7 +58,7 @@ export default function MetricsView() {
               key={one.span}
               href={addressOfRange(one)}
               aria-current={one === range ? "true" : undefined}
-              aria-label={own.spans[one.span][1]}
+              title={own.spans[one.span][1]}
             >
               {own.spans[one.span][0]}
             </Link>
@@ -47,9 +67,9 @@ export default function MetricsView() {
       </header>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <section className="metrics" tabIndex={0} aria-label={words.metrics}>
-        {error !== undefined && <Failure error={error} again={again} />}
-        {value ? (
-          <Known metrics={value} range={range} />
+        {error !== undefined && <Failure error={error} again={range ? again : found.again} />}
+        {value && range ? (
+          <Known metrics={value.metrics} thresholds={value.thresholds} range={range} />
         ) : (
           error === undefined && <p role="status">{words.loading}</p>
         )}
@@ -62,9 +82,20 @@ export default function MetricsView() {
 const AGAIN_MS = 15_000;
 
 /** The metrics of a time, renewed quietly. What was there stays until there is something newer of the same time. */
-function useMetrics(range: Range) {
+function useMetrics(range: Range | undefined) {
   const client = useClient();
-  const asked = useAsked(useCallback((signal) => ask(client, range, Date.now(), signal), [client, range]));
+  const asked = useAsked(
+    useMemo(() => {
+      if (range === undefined) return undefined;
+      return async (signal: AbortSignal) => {
+        const [metrics, thresholds] = await Promise.all([
+          ask(client, range, Date.now(), signal),
+          thresholdsOf(client, signal),
+        ]);
+        return { metrics, thresholds };
+      };
+    }, [client, range]),
+  );
   const { value, again } = asked;
   useEffect(() => {
     const look = (): void => {
@@ -77,15 +108,29 @@ function useMetrics(range: Range) {
       document.removeEventListener("visibilitychange", look);
     };
   }, [again]);
-  return { ...asked, value: value?.bucket_ms === range.partMs ? value : undefined };
+  return { ...asked, value: value?.metrics.bucket_ms === range?.partMs ? value : undefined };
 }
 
-function Known({ metrics, range }: { metrics: MetricsInfo; range: Range }) {
+interface KnownProps {
+  metrics: MetricsInfo;
+  thresholds: Thresholds;
+  range: Range;
+}
+
+function Known({ metrics, thresholds, range }: KnownProps) {
   const own = useMetricsWords();
   const { turns, calls, buckets } = metrics;
   const first = turns.first_token_ms;
   const took = calls.duration_ms;
   const all = callsOf(range);
+  const limitOf = (name: ThresholdName) => thresholdOf(thresholds, name);
+  const [slow50, slow95] = [
+    limitOf("streaming_tool_execution_latency_p50"),
+    limitOf("streaming_tool_execution_latency_p95"),
+  ];
+  const detection = limitOf("streaming_tool_detection_rate");
+  const rollbacks = limitOf("streaming_rollback_count");
+  const liked = limitOf("feedback_positive_rate");
   const [late = 0, watchedMs = 0] = useSyncExternalStore(frames.subscribe, frames.get).split("/").map(Number);
   const series = (of: (part: MetricsInfo["buckets"][number]) => number | null | undefined): Series =>
     buckets.map(of);
@@ -128,6 +173,8 @@ function Known({ metrics, range }: { metrics: MetricsInfo; range: Range }) {
             series(({ calls }) => calls.duration_ms.p50),
             series(({ calls }) => calls.duration_ms.p95),
           ]}
+          limits={[slow50, slow95].map((threshold) => threshold && threshold.limit * 1_000)}
+          thresholds={[slow50, slow95]}
         />
         <Tile
           name={own.errorRate}
@@ -149,14 +196,70 @@ function Known({ metrics, range }: { metrics: MetricsInfo; range: Range }) {
           series={[series(({ calls }) => calls.total), series(({ turns }) => turns.total)]}
         />
         <Tile
+          name={own.tokens}
+          href={turnsOf(range)}
+          metrics={metrics}
+          said={short}
+          figures={[
+            [own.tokensIn, turns.input_tokens],
+            [own.tokensOut, turns.output_tokens],
+          ]}
+          series={[series(({ turns }) => turns.input_tokens), series(({ turns }) => turns.output_tokens)]}
+        />
+      </ul>
+      <ul className="tiles small">
+        {detection && (
+          <Tile
+            name={own.detectionRate}
+            said={percent}
+            figures={[[own.ofCalls(detection.samples), detection.value]]}
+            thresholds={[detection]}
+          />
+        )}
+        {rollbacks && (
+          <Tile
+            name={own.rollbacks}
+            said={rounded}
+            figures={[[own.perMinute, rollbacks.value]]}
+            thresholds={[rollbacks]}
+          />
+        )}
+        {liked && liked.value != null && (
+          <Tile
+            name={own.positiveRate}
+            said={percent}
+            figures={[[own.ofRatings(liked.samples), liked.value]]}
+            thresholds={[liked]}
+          />
+        )}
+        <Tile
           name={own.waiting}
-          href="/history?status=awaiting_approval"
+          href={addressOf({ filter: { status: "awaiting_approval" } })}
           said={String}
           figures={[[own.now, metrics.approvals_waiting]]}
         />
-        <Tile name={own.lateFrames} said={String} figures={[[own.framesIn(duration(watchedMs)), late]]} />
+        <Tile
+          name={own.lateFrames}
+          said={String}
+          figures={[[own.framesIn(duration(watchedMs)), late]]}
+          thresholds={[limitOf("streaming_ui_jank_frames")]}
+        />
       </ul>
+      <Named
+        title={own.byModel}
+        head={own.model}
+        rows={metrics.models}
+        leads={(model) => turnsOf(range, { model })}
+      />
+      <Named
+        title={own.byAgent}
+        head={own.agent}
+        rows={metrics.agents}
+        leads={(agent) => turnsOf(range, { agent })}
+      />
       <Tools metrics={metrics} range={range} />
+      <Errors metrics={metrics} range={range} />
+      <Conversations metrics={metrics} range={range} />
       <Parts metrics={metrics} />
     </>
   );
@@ -171,13 +274,17 @@ interface TileProps {
   figures: readonly (readonly [string, number | null | undefined])[];
   metrics?: MetricsInfo;
   series?: readonly Series[];
+  /** Of each series, in its unit. */
+  limits?: readonly (number | undefined)[];
+  /** What the server watches of it: one that is crossed is an alarm. */
+  thresholds?: readonly (ThresholdInfo | undefined)[];
 }
 
-function Tile({ name, href, said, figures, metrics, series }: TileProps) {
+function Tile({ name, href, said, figures, metrics, series, limits, thresholds = [] }: TileProps) {
   const own = useMetricsWords();
   const id = useId();
   return (
-    <li className="tile" aria-labelledby={id}>
+    <li className="tile" aria-labelledby={id} data-alarm={thresholds.some((row) => row?.holds === false)}>
       <h2 id={id}>{href === undefined ? name : <Link href={href}>{name}</Link>}</h2>
       <dl>
         {figures.map(([what, value], number) => (
@@ -187,16 +294,127 @@ function Tile({ name, href, said, figures, metrics, series }: TileProps) {
           </div>
         ))}
       </dl>
+      {thresholds.map((row) => row && <Threshold key={row.name} row={row} />)}
       {metrics && series && (
         <Lines
           label={own.chartOf(name)}
           series={series}
+          limits={limits}
           said={said}
           from={moment(metrics.from, metrics)}
           until={own.now}
         />
       )}
     </li>
+  );
+}
+
+/** The limit, and whether it is crossed on the whole server lately. */
+function Threshold({ row }: { row: ThresholdInfo }) {
+  const own = useMetricsWords();
+  const amount =
+    row.unit === "ratio" ? percent(row.limit) : row.unit === "s" ? duration(row.limit * 1_000) : row.limit;
+  const limit = own.limit(
+    row.name.match(/p\d+$/)?.[0],
+    row.side === "at_least",
+    String(amount),
+    row.unit === "per_minute",
+  );
+  return (
+    <p className="threshold" data-holds={row.holds ?? undefined}>
+      {row.holds === false && <TriangleAlert aria-hidden size={13} />}
+      {row.holds === false ? own.alarm(limit) : limit}
+    </p>
+  );
+}
+
+interface NamedProps {
+  title: string;
+  head: string;
+  rows: readonly NamedTurnsMetrics[];
+  leads(name: string): string;
+}
+
+/** Turns by model, or by agent. */
+function Named({ title, head, rows, leads }: NamedProps) {
+  const own = useMetricsWords();
+  if (rows.length === 0) return null;
+  const heads = [head, own.turns, own.failed, own.tokensIn, own.tokensOut, own.firstToken, own.speed];
+  return (
+    <Table title={title} heads={heads}>
+      {rows.map((row) => (
+        <tr key={row.name}>
+          <th scope="row" title={row.name}>
+            <Link href={leads(row.name)}>{row.name}</Link>
+          </th>
+          <Figures
+            values={[
+              row.total,
+              row.failed,
+              short(row.input_tokens),
+              short(row.output_tokens),
+              said(row.first_token_ms.p50),
+              said(row.tokens_per_second.p50, rounded),
+            ]}
+          />
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+/** Why calls failed. */
+function Errors({ metrics: { errors }, range }: { metrics: MetricsInfo; range: Range }) {
+  const words = useWords();
+  const own = useMetricsWords();
+  if (errors.length === 0) return null;
+  const statuses: Readonly<Record<string, string>> = words.callStatus;
+  return (
+    <Table title={own.byError} heads={[own.error, own.calls]}>
+      {errors.map(({ name, count }) => (
+        <tr key={name}>
+          <th scope="row" title={name}>
+            <Link href={statuses[name] ? callsOf(range, { status: name }) : callsOf(range, { q: name })}>
+              {name}
+            </Link>
+          </th>
+          <Figures values={[count]} />
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+/** The conversations in which most was read and written. */
+function Conversations({ metrics: { conversations }, range }: { metrics: MetricsInfo; range: Range }) {
+  const own = useMetricsWords();
+  if (conversations.length === 0) return null;
+  const heads = [own.conversation, own.turns, own.tokensIn, own.tokensOut, own.calls, own.failed];
+  return (
+    <Table title={own.byConversation} heads={heads}>
+      {conversations.map((row) => (
+        <tr key={row.conversation_id}>
+          <th scope="row" title={row.title}>
+            <Link
+              className="title"
+              href={turnsOf(range, { conversation_id: row.conversation_id })}
+              dir="auto"
+            >
+              {row.title || own.noTitle}
+            </Link>
+          </th>
+          <Figures
+            values={[
+              row.turns,
+              short(row.input_tokens),
+              short(row.output_tokens),
+              row.calls,
+              row.failed_calls,
+            ]}
+          />
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -268,7 +486,7 @@ function Parts({ metrics }: { metrics: MetricsInfo }) {
 function Table({ title, heads, children }: { title: string; heads: readonly string[]; children: ReactNode }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
-    <div className="figures" tabIndex={0}>
+    <section className="figures" tabIndex={0}>
       <table>
         <caption>{title}</caption>
         <thead>
@@ -282,7 +500,7 @@ function Table({ title, heads, children }: { title: string; heads: readonly stri
         </thead>
         <tbody>{children}</tbody>
       </table>
-    </div>
+    </section>
   );
 }
 

@@ -1,12 +1,14 @@
 import type { Throughline } from "@throughline/client";
-import { createContext, lazy, type ReactNode, Suspense, useContext, useSyncExternalStore } from "react";
+import { createContext, type ReactNode, useContext, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
+import { later } from "../ui/later.tsx";
 import type { Session } from "./session.ts";
 
 // Most who come are signed in.
-const SignIn = lazy(() => import("./sign-in.tsx"));
+const SignIn = later(() => import("./sign-in.tsx"), "view");
 
 const Client = createContext<Throughline | undefined>(undefined);
+const Own = createContext<Session | undefined>(undefined);
 
 export const ClientProvider = Client.Provider;
 
@@ -17,25 +19,32 @@ export function useClient(): Throughline {
   return client;
 }
 
+/** Who this browser is, for what ends that. */
+export function useSession(): Session | undefined {
+  return useContext(Own);
+}
+
 /** Shows the page to whoever is signed in, and to others how to become so. */
 export function SignedIn({ session, children }: { session: Session; children: ReactNode }) {
   const words = useWords();
   const state = useSyncExternalStore(session.subscribe, session.get);
   switch (state.phase) {
     case "in":
-      return <Client value={state.client}>{children}</Client>;
-    case "out":
       return (
-        <Suspense>
-          <SignIn session={session} refused={state.refused} />
-        </Suspense>
+        <Own value={session}>
+          <Client value={state.client}>{children}</Client>
+        </Own>
       );
+    case "out":
+      return <SignIn session={session} refused={state.refused} />;
     case "entering":
       return null;
     case "unreachable":
       return (
         <main className="grid h-dvh place-items-center p-6 text-center">
-          <p role="status">{words.unreachableRetrying}</p>
+          <div role="status">
+            <h1>{words.unreachableRetrying}</h1>
+          </div>
         </main>
       );
   }

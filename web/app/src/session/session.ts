@@ -4,6 +4,7 @@
 // sent to a server, and it goes from the address at once.
 
 import { ApiError, Throughline } from "@throughline/client";
+import { DRAFTS_KEY } from "../chat/composer/drafts.ts";
 
 export const KEY = "throughline.key";
 
@@ -32,8 +33,10 @@ export class Session {
     this.#set({ phase: "entering" });
     try {
       const kept = read();
-      // A server without keys takes whoever comes without one, too; with a link nobody need find that out.
-      if ((kept !== undefined || link === undefined) && (await isGood(kept))) return this.#in(kept);
+      if (kept !== undefined && (await isGood(kept))) return this.#in(kept);
+      // A server without keys takes whoever comes without one, and one behind a proxy whom that has signed in; with a link
+      // nobody need find that out.
+      if (link === undefined && (await isGood(undefined))) return this.#in(undefined);
       if (link === undefined)
         return this.#set({ phase: "out", ...(kept === undefined ? {} : { refused: "key" }) });
       if (link.key !== undefined) return await this.use(link.key);
@@ -57,11 +60,36 @@ export class Session {
     this.#in(key);
   }
 
+  /** Name of the provider at which people sign in, and where the way to it begins; undefined if there is none. */
+  async provider(): Promise<{ name: string; url: string } | undefined> {
+    try {
+      const { provider } = await new Throughline({ baseUrl: "" }).call("GET /v1/sign-in");
+      if (!provider) return undefined;
+      const here = encodeURIComponent(location.pathname + location.search);
+      return { name: provider.name, url: `${provider.url}?return_to=${here}` };
+    } catch {
+      // A key is good all the same.
+      return undefined;
+    }
+  }
+
   /** The key is no longer good. */
   leave(): void {
     if (this.#state.phase !== "in") return;
     forget();
     this.#set({ phase: "out", refused: "key" });
+  }
+
+  /**
+   * Leaves this browser without a key, and makes the key worthless if it was this browser's own. Gives the address at which a
+   * provider ends its session, if there is one.
+   */
+  async signOut(): Promise<string | undefined> {
+    if (this.#state.phase !== "in") return undefined;
+    const { provider_url } = await this.#state.client.call("POST /v1/sign-out");
+    forget();
+    this.#set({ phase: "out" });
+    return provider_url ?? undefined;
   }
 
   #in(key: string | undefined): void {
@@ -82,6 +110,11 @@ export class Session {
 
 type Link = { ticket: string; key?: undefined } | { key: string };
 
+/** Whether this browser's key is the one with this id, the part of it that is no secret. */
+export function isOwnKey(id: string): boolean {
+  return read()?.includes(id) ?? false;
+}
+
 /** What stands behind `#` of the address, which is clean afterwards. */
 export function takeLink(): Link | undefined {
   const [, name, value] = /^#(sign-in|token)=(.+)$/.exec(location.hash) ?? [];
@@ -90,13 +123,13 @@ export function takeLink(): Link | undefined {
   return name === "token" ? { key: value } : { ticket: value };
 }
 
-/** Whether the server takes it; a server without keys takes none at all. */
+/** Whether the server takes it: a server without keys takes any, and one behind a proxy that of whom the proxy names. */
 async function isGood(key: string | undefined): Promise<boolean> {
   try {
     await new Throughline({ baseUrl: "", key }).call("GET /v1/models");
     return true;
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return false;
+    if (error instanceof ApiError && [400, 401, 403].includes(error.status)) return false;
     throw error;
   }
 }
@@ -120,6 +153,8 @@ function keep(key: string): void {
 function forget(): void {
   try {
     localStorage.removeItem(KEY);
+    // What was typed and not sent is nobody else's to read.
+    localStorage.removeItem(DRAFTS_KEY);
   } catch {
     // There was nothing to forget.
   }

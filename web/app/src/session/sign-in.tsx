@@ -1,4 +1,4 @@
-import { type FormEvent, useState } from "react";
+import { type FormEvent, Fragment, useEffect, useState } from "react";
 import type { Session } from "./session.ts";
 import { useSignInWords } from "./words.ts";
 
@@ -12,6 +12,8 @@ export default function SignIn({
 }) {
   const words = useSignInWords();
   const [key, setKey] = useState("");
+  const [provider, setProvider] = useState<{ name: string; url: string }>();
+  useEffect(() => void session.provider().then(setProvider), [session]);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     void session.use(key.trim());
@@ -24,11 +26,22 @@ export default function SignIn({
       >
         <img src="/icon.svg" alt="" className="mb-4 size-9" />
         <h1 className="text-lg font-semibold">{words.signInTitle}</h1>
-        <p className="mt-1 mb-4 text-[13.5px] text-muted">{words.signInHow}</p>
+        <ul className="mt-2 mb-4 grid list-disc gap-1.5 pl-4.5 text-[13.5px] text-muted">
+          {words.waysIn.map((way) => (
+            <li key={way}>
+              <Commands text={way} />
+            </li>
+          ))}
+        </ul>
         {refused && (
           <p role="alert" className="mb-3 rounded-control bg-error-soft px-3 py-2 text-[13px] text-error">
             {refused === "link" ? words.linkRefused : words.keyRefused}
           </p>
+        )}
+        {provider && (
+          <a href={provider.url} className="button primary mb-4">
+            {words.signInWith(provider.name)}
+          </a>
         )}
         <label className="block text-[13px] font-semibold" htmlFor="key">
           {words.key}
@@ -49,4 +62,19 @@ export default function SignIn({
       </form>
     </main>
   );
+}
+
+/** A sentence in which what stands in back-ticks is to be typed. */
+function Commands({ text }: { text: string }) {
+  return text
+    .split("`")
+    .map((part, at) => (
+      <Fragment key={at}>
+        {at % 2 === 0 ? (
+          part
+        ) : (
+          <code className="rounded bg-sunken px-1 py-0.5 [overflow-wrap:anywhere] text-text">{part}</code>
+        )}
+      </Fragment>
+    ));
 }

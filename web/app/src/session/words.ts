@@ -4,11 +4,16 @@ import { lazyWords } from "../i18n/use.ts";
 
 const en = {
   signInTitle: "Sign in to Throughline",
-  signInHow:
-    "Open the link that `throughline serve` prints, or enter a key. To create a key: `throughline keys create --name laptop`.",
+  waysIn: [
+    "Open the link that `throughline serve` printed when it started. It works once.",
+    "If the link was used, create a key on the server, without restarting it: `throughline keys create --name laptop`. Enter it here.",
+    "If somebody else runs the server, ask them for a key.",
+  ],
   key: "Key",
   signIn: "Sign in",
-  linkRefused: "This link was already used or has expired. The server prints a new one each time it starts.",
+  signInWith: (name: string) => `Sign in with ${name}`,
+  linkRefused:
+    "This link was already used or has expired. Enter a key instead, or restart the server for a new link.",
   keyRefused: "This key is invalid or was revoked.",
 };
 
@@ -16,12 +21,16 @@ export type SignInWords = typeof en;
 
 const zh: SignInWords = {
   signInTitle: "登录 Throughline",
-  signInHow:
-    "打开 `throughline serve` 打印的链接，或输入密钥。创建密钥：`throughline keys create --name laptop`。",
+  waysIn: [
+    "打开 `throughline serve` 启动时打印的链接。链接只能用一次。",
+    "链接已用过时，在服务器上创建密钥即可，无需重启：`throughline keys create --name laptop`，然后在此输入。",
+    "服务器由他人运行时，请向对方索取密钥。",
+  ],
   key: "密钥",
   signIn: "登录",
-  linkRefused: "这个链接已使用或已过期。服务器每次启动都会打印新链接。",
+  signInWith: (name: string) => `使用 ${name} 登录`,
+  linkRefused: "这个链接已使用或已过期。请改为输入密钥，或重启服务器获取新链接。",
   keyRefused: "密钥无效或已被吊销。",
 };
 
-export const useSignInWords = lazyWords(en, zh);
+export const useSignInWords = lazyWords("signIn", en, zh);

@@ -1,10 +1,7 @@
 import { Component, type ReactNode } from "react";
 import { useWords } from "../i18n/use.ts";
 
-/**
- * What cannot be drawn leaves the rest of the page alone, and says what helps: most often the server was renewed while the
- * page was open, and a part of it that was not fetched yet is no longer there.
- */
+/** What cannot be drawn leaves the rest of the page alone, and says what helps. A part that cannot be fetched says so itself: `later`. */
 export class Boundary extends Component<{ children: ReactNode }, { failure?: unknown }> {
   override state: { failure?: unknown } = {};
 

@@ -9,19 +9,13 @@ export function Rail({ here }: { here: string }) {
   return (
     <nav
       aria-label={words.navigation}
-      className="flex shrink-0 items-center gap-1.5 border-line bg-surface max-[719px]:justify-around max-[719px]:border-t max-[719px]:px-2 max-[719px]:pt-1 max-[719px]:pb-[max(4px,env(safe-area-inset-bottom))] min-[720px]:w-15 min-[720px]:flex-col min-[720px]:border-r min-[720px]:py-3.5"
+      className="flex shrink-0 items-center gap-1.5 border-line bg-surface max-[719px]:justify-around max-[719px]:border-t max-[719px]:px-2 max-[719px]:pt-1 max-[719px]:pb-[max(4px,env(safe-area-inset-bottom))] min-[720px]:w-19 min-[720px]:flex-col min-[720px]:border-r min-[720px]:py-3.5"
     >
       <img src="/icon.svg" alt="" className="mb-3 size-8 max-[719px]:hidden" />
-      {ROUTES.map(({ path, label, shows, icon: Icon }) => (
-        <Link
-          key={path}
-          href={path}
-          aria-current={shows(here) ? "page" : undefined}
-          aria-label={label(words)}
-          title={label(words)}
-          className="grid size-10.5 place-items-center rounded-[11px] text-muted hover:text-text aria-[current]:bg-accent-soft aria-[current]:text-accent"
-        >
+      {ROUTES.filter(({ isAside }) => !isAside).map(({ path, label, shows, icon: Icon }) => (
+        <Link key={path} href={path} aria-current={shows(here) ? "page" : undefined} className="rail-link">
           <Icon aria-hidden size={20} strokeWidth={1.8} />
+          <span>{label(words)}</span>
         </Link>
       ))}
       <Settings />

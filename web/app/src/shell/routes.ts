@@ -1,6 +1,15 @@
-import { Activity, Bot, FlaskConical, History, type LucideIcon, MessageSquare } from "lucide-react";
-import { type ComponentType, type LazyExoticComponent, lazy } from "react";
+import {
+  Activity,
+  Bot,
+  FlaskConical,
+  History,
+  type LucideIcon,
+  MessageSquare,
+  Settings2,
+} from "lucide-react";
+import type { ComponentType, ReactNode } from "react";
 import type { Words } from "../i18n/words.ts";
+import { later } from "../ui/later.tsx";
 
 /** A view of the page. Each is a file of its own that is fetched when it is first shown. */
 export interface Route {
@@ -10,7 +19,9 @@ export interface Route {
   shows(path: string): boolean;
   label(words: Words): string;
   icon: LucideIcon;
-  view: LazyExoticComponent<ComponentType>;
+  view: ComponentType<{ meanwhile?: ReactNode }>;
+  /** Reached from elsewhere, so without a link in the rail. */
+  isAside?: true;
 }
 
 /** In the order of the rail. A view that does not exist has no row here, and so no link. */
@@ -20,28 +31,28 @@ export const ROUTES: readonly Route[] = [
     shows: (path) => path === "/" || path.startsWith("/c/"),
     label: (words) => words.chat,
     icon: MessageSquare,
-    view: lazy(() => import("../chat/view.tsx")),
+    view: later(() => import("../chat/view.tsx"), "view"),
   },
   {
     path: "/tester",
     shows: (path) => path === "/tester",
     label: (words) => words.tester,
     icon: FlaskConical,
-    view: lazy(() => import("../tester/view.tsx")),
+    view: later(() => import("../tester/view.tsx"), "view"),
   },
   {
     path: "/agents",
     shows: (path) => path === "/agents",
     label: (words) => words.agents,
     icon: Bot,
-    view: lazy(() => import("../agents/view.tsx")),
+    view: later(() => import("../agents/view.tsx"), "view"),
   },
   {
     path: "/history",
-    shows: (path) => path === "/history",
+    shows: (path) => path === "/history" || path === "/history/calls",
     label: (words) => words.history,
     icon: History,
-    view: lazy(() => import("../history/view.tsx")),
+    view: later(() => import("../history/view.tsx"), "view"),
   },
   {
     // `/metrics` is what Prometheus asks for.
@@ -49,6 +60,14 @@ export const ROUTES: readonly Route[] = [
     shows: (path) => path === "/stats",
     label: (words) => words.metrics,
     icon: Activity,
-    view: lazy(() => import("../metrics/view.tsx")),
+    view: later(() => import("../metrics/view.tsx"), "view"),
+  },
+  {
+    path: "/settings",
+    shows: (path) => path === "/settings",
+    label: (words) => words.settings,
+    icon: Settings2,
+    view: later(() => import("../settings/view.tsx"), "view"),
+    isAside: true,
   },
 ];

@@ -7,62 +7,71 @@ import {
   type AvatarShown,
   announcements,
   avatarShown,
-  type Language,
+  LANGUAGES,
   language,
   type Preference,
   type Theme,
   theme,
 } from "../preferences.ts";
+import { Link } from "./link.tsx";
 
-/** Theme and language, in a popover of the rail. */
+/** Theme and language, in a popover of the rail, and the way to everything else. */
 export function Settings() {
   const words = useWords();
   const id = useId();
   return (
     <>
-      <button
-        type="button"
-        popoverTarget={id}
-        aria-label={words.settings}
-        title={words.settings}
-        className="grid size-10.5 place-items-center rounded-[11px] text-muted hover:text-text min-[720px]:mt-auto"
-      >
+      <button type="button" popoverTarget={id} className="rail-link min-[720px]:mt-auto">
         <Settings2 aria-hidden size={20} strokeWidth={1.8} />
+        <span>{words.settings}</span>
       </button>
       <div
         id={id}
         popover="auto"
-        className="fixed inset-auto bottom-16 m-0 w-64 rounded-card border border-line bg-surface p-4 text-text shadow-card max-[719px]:right-3 min-[720px]:bottom-4 min-[720px]:left-16"
+        className="fixed inset-auto bottom-16 m-0 w-64 rounded-card border border-line bg-surface p-4 text-text shadow-card max-[719px]:right-3 min-[720px]:bottom-4 min-[720px]:left-20"
       >
-        <Choice label={words.theme} preference={theme}>
-          <option value={"system" satisfies Theme}>{words.themeSystem}</option>
-          <option value={"light" satisfies Theme}>{words.themeLight}</option>
-          <option value={"dark" satisfies Theme}>{words.themeDark}</option>
-        </Choice>
-        <Choice label={words.language} preference={language}>
-          <option value={"en" satisfies Language} lang="en">
-            English
-          </option>
-          <option value={"zh-CN" satisfies Language} lang="zh-CN">
-            简体中文
-          </option>
-        </Choice>
-        <Choice label={words.announcements} preference={announcements}>
-          <option value={"sentences" satisfies Announce}>{words.announceSentences}</option>
-          <option value={"end" satisfies Announce}>{words.announceEnd}</option>
-          <option value={"off" satisfies Announce}>{words.announceOff}</option>
-        </Choice>
-        <Choice label={words.avatar} preference={avatarShown}>
-          <option value={"shown" satisfies AvatarShown}>{words.avatarShown}</option>
-          <option value={"hidden" satisfies AvatarShown}>{words.avatarHidden}</option>
-        </Choice>
+        <Choices />
         <button type="button" className="button mt-2 w-full justify-center" onClick={openModels}>
           {words.connectHow}
         </button>
-        <a href="/docs" className="mt-2 block text-[13px] text-accent underline">
-          {words.api}
-        </a>
+        <Link
+          href="/settings"
+          className="button mt-2 w-full justify-center"
+          onClick={(event) => event.currentTarget.closest<HTMLElement>("[popover]")?.hidePopover()}
+        >
+          {words.allSettings}
+        </Link>
       </div>
+    </>
+  );
+}
+
+/** What this browser remembers of its user. */
+export function Choices() {
+  const words = useWords();
+  return (
+    <>
+      <Choice label={words.theme} preference={theme}>
+        <option value={"system" satisfies Theme}>{words.themeSystem}</option>
+        <option value={"light" satisfies Theme}>{words.themeLight}</option>
+        <option value={"dark" satisfies Theme}>{words.themeDark}</option>
+      </Choice>
+      <Choice label={words.language} preference={language}>
+        {Object.entries(LANGUAGES).map(([code, name]) => (
+          <option key={code} value={code} lang={code}>
+            {name}
+          </option>
+        ))}
+      </Choice>
+      <Choice label={words.announcements} preference={announcements}>
+        <option value={"sentences" satisfies Announce}>{words.announceSentences}</option>
+        <option value={"end" satisfies Announce}>{words.announceEnd}</option>
+        <option value={"off" satisfies Announce}>{words.announceOff}</option>
+      </Choice>
+      <Choice label={words.avatar} preference={avatarShown}>
+        <option value={"shown" satisfies AvatarShown}>{words.avatarShown}</option>
+        <option value={"hidden" satisfies AvatarShown}>{words.avatarHidden}</option>
+      </Choice>
     </>
   );
 }
@@ -73,7 +82,7 @@ interface ChoiceProps<T extends string> {
   children: ReactNode;
 }
 
-function Choice<T extends string>({ label, preference, children }: ChoiceProps<T>) {
+export function Choice<T extends string>({ label, preference, children }: ChoiceProps<T>) {
   const value = useSyncExternalStore(preference.subscribe, preference.get);
   return (
     <label className="flex items-center gap-3 py-1.5 text-[13px]">

@@ -1,36 +1,54 @@
-import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from "react";
+import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { onOpenModels } from "../connect/open.ts";
 import { useWords } from "../i18n/use.ts";
+import { hearWorker, registerWorker } from "../notices/worker.ts";
+import { useClient } from "../session/context.tsx";
+import { later } from "../ui/later.tsx";
 import { Boundary } from "./boundary.tsx";
 import { Link } from "./link.tsx";
 import { Rail } from "./rail.tsx";
-import { onPath, path } from "./router.ts";
+import { go, onPath, path } from "./router.ts";
 import { ROUTES } from "./routes.ts";
 
-const Models = lazy(() => import("../connect/dialog.tsx"));
+const Models = later(() => import("../connect/dialog.tsx"), "above");
 
 /** The rail and the view that the address names. */
 export function Shell() {
   const words = useWords();
   const here = useSyncExternalStore(onPath, path);
   const [isOpen, setOpen] = useState(false);
+  const main = useRef<HTMLElement>(null);
   useEffect(() => onOpenModels(() => setOpen(true)), []);
+  const client = useClient();
+  useEffect(() => {
+    registerWorker();
+    return hearWorker(client, go);
+  }, [client]);
   const route = ROUTES.find((route) => route.shows(here));
   return (
     <div className="flex h-dvh flex-col-reverse min-[720px]:flex-row">
+      {/* biome-ignore lint/a11y/useValidAnchor: it leads there, but what is behind `#` belongs to the view */}
+      <a
+        href="#main"
+        className="skip-link"
+        onClick={(event) => {
+          event.preventDefault();
+          main.current?.focus();
+        }}
+      >
+        {words.skipToContent}
+      </a>
       <Rail here={here} />
-      <main className="flex min-h-0 min-w-0 flex-1 flex-col">
+      <main ref={main} id="main" tabIndex={-1} className="flex min-h-0 min-w-0 flex-1 flex-col outline-none">
         <Boundary key={route?.path}>
-          <Suspense fallback={<p className="m-auto text-muted">{words.loading}</p>}>
-            {route ? <route.view /> : <NotFound />}
-          </Suspense>
+          {route ? (
+            <route.view meanwhile={<p className="m-auto text-muted">{words.loading}</p>} />
+          ) : (
+            <NotFound />
+          )}
         </Boundary>
       </main>
-      {isOpen && (
-        <Suspense>
-          <Models close={() => setOpen(false)} />
-        </Suspense>
-      )}
+      {isOpen && <Models close={() => setOpen(false)} />}
     </div>
   );
 }
@@ -39,7 +57,7 @@ function NotFound() {
   const words = useWords();
   return (
     <div className="m-auto text-center">
-      <p>{words.notFound}</p>
+      <h1>{words.notFound}</h1>
       <Link href="/" className="text-accent underline">
         {words.toChat}
       </Link>

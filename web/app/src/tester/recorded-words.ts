@@ -39,4 +39,4 @@ const zh: RecordedWords = {
   cut: "录制内容太长，末尾未显示。",
 };
 
-export const useRecordedWords = lazyWords(en, zh);
+export const useRecordedWords = lazyWords("recorded", en, zh);

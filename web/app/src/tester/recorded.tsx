@@ -1,6 +1,6 @@
 import type { DecodedRecording, Throughline } from "@throughline/client";
 import { FileUp, Play } from "lucide-react";
-import { type DragEvent, lazy, Suspense, useCallback, useMemo, useState } from "react";
+import { type DragEvent, useCallback, useMemo, useState } from "react";
 import { Section } from "../chat/card/section.tsx";
 import { size } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
@@ -8,13 +8,14 @@ import { language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
 import { useAsked } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
+import { later } from "../ui/later.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { Controls } from "./controls.tsx";
 import { usePlaying } from "./play.ts";
 import { useRecordedWords } from "./recorded-words.ts";
 import { useTesterWords } from "./words.ts";
 
-const Shown = lazy(async () => ({ default: (await import("../chat/view.tsx")).Shown }));
+const Shown = later(async () => ({ default: (await import("../chat/answers.tsx")).Shown }));
 
 const APIS = [
   "openai-chat",
@@ -194,9 +195,7 @@ function Drawn({ decoded }: { decoded: DecodedRecording }) {
           />
         )}
         {decoded.pieces_cut && <p className="text-[13px] text-muted">{own.cut}</p>}
-        <Suspense>
-          <Shown events={events} count={count} />
-        </Suspense>
+        <Shown events={events} count={count} />
       </div>
     </Panel>
   );

@@ -53,7 +53,7 @@ export function ToolsPanel({ found, chosen, choose }: ToolsPanelProps) {
         </p>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
-      <div className="panel-scroll" tabIndex={0}>
+      <section className="panel-scroll" tabIndex={0}>
         {sources.map((source) => (
           <Source
             key={source.name}
@@ -63,7 +63,7 @@ export function ToolsPanel({ found, chosen, choose }: ToolsPanelProps) {
             choose={choose}
           />
         ))}
-      </div>
+      </section>
     </Panel>
   );
 }

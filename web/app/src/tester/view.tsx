@@ -1,11 +1,12 @@
 import type { Throughline } from "@throughline/client";
-import { lazy, Suspense, useCallback, useState, useSyncExternalStore } from "react";
+import { useCallback, useState, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
 import { go, hash, onPath, search } from "../shell/router.ts";
 import { useAsked } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
+import { later } from "../ui/later.tsx";
 import { testerAddress } from "./address.ts";
 import { askedBy } from "./model/asked-by.ts";
 import { ParsePanel } from "./parse.tsx";
@@ -14,8 +15,9 @@ import { RunPanel } from "./run.tsx";
 import { ToolsPanel } from "./tools.tsx";
 import { useTesterWords } from "./words.ts";
 
+const TextRulesPanel = later(() => import("./text-rules.tsx"));
 /** It draws as the chat does, and is fetched with it. */
-const RecordedView = lazy(() => import("./recorded.tsx"));
+const RecordedView = later(() => import("./recorded.tsx"));
 const RECORDED = "?recorded";
 
 /** Tools without a model: what there is, how it is told, what a reply would do, and one call by hand. R: U3 */
@@ -52,11 +54,7 @@ export default function TesterView() {
             <Failure error={found.error} again={found.again} />
           </div>
         )}
-        {isRecorded && (
-          <Suspense>
-            <RecordedView />
-          </Suspense>
-        )}
+        {isRecorded && <RecordedView />}
         {found.value && !isRecorded && (
           <>
             <ToolsPanel
@@ -67,6 +65,7 @@ export default function TesterView() {
             <PreviewPanel agent={agent} tools={tools} />
             <ParsePanel agent={agent} example={tool ?? tools.find((tool) => tool.offered)} />
             <RunPanel key={address} agent={agent} name={asked.tool} tool={tool} given={asked.arguments} />
+            <TextRulesPanel agent={agent ?? byDefault(found.value.agents)} />
           </>
         )}
       </div>
@@ -83,6 +82,10 @@ async function discover(client: Throughline, agent: string | undefined, signal: 
   return { agents: agents.items, tools };
 }
 
+function byDefault(agents: readonly { name: string; is_default: boolean }[]): string {
+  return agents.find((one) => one.is_default)?.name ?? "";
+}
+
 interface AgentChoiceProps {
   agents: readonly { name: string; is_default: boolean }[];
   agent: string | undefined;
@@ -97,7 +100,7 @@ function AgentChoice({ agents, agent, choose }: AgentChoiceProps) {
     <label className="ml-auto flex items-center gap-2 text-[13px] text-muted">
       {words.agent}
       <select
-        value={agent ?? agents.find((one) => one.is_default)?.name ?? ""}
+        value={agent ?? byDefault(agents)}
         onChange={(event) => choose(event.currentTarget.value)}
         className="field w-auto max-w-44"
       >

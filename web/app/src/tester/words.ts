@@ -194,4 +194,4 @@ const zh: TesterWords = {
   arriving: "正在接收的文本",
 };
 
-export const useTesterWords = lazyWords(en, zh);
+export const useTesterWords = lazyWords("tester", en, zh);

@@ -1,4 +1,4 @@
-import { Check, Copy } from "lucide-react";
+import { Check, Copy, type LucideIcon } from "lucide-react";
 import { useEffect, useState } from "react";
 import { useWords } from "../i18n/use.ts";
 import { IconButton } from "./icon-button.tsx";
@@ -6,7 +6,15 @@ import { IconButton } from "./icon-button.tsx";
 const SHOWN_MS = 1_500;
 
 /** Copies a text, and says that it did. */
-export function CopyButton({ text, label }: { text: () => string; label?: string }) {
+export function CopyButton({
+  text,
+  label,
+  icon: Icon = Copy,
+}: {
+  text: () => string;
+  label?: string;
+  icon?: LucideIcon;
+}) {
   const words = useWords();
   const [isCopied, setCopied] = useState(false);
   useEffect(() => {
@@ -20,7 +28,7 @@ export function CopyButton({ text, label }: { text: () => string; label?: string
   const said = isCopied ? words.copied : (label ?? words.copy);
   return (
     <IconButton label={said} onClick={copy}>
-      {isCopied ? <Check aria-hidden size={15} /> : <Copy aria-hidden size={15} />}
+      {isCopied ? <Check aria-hidden size={15} /> : <Icon aria-hidden size={15} />}
     </IconButton>
   );
 }

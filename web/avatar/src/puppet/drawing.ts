@@ -1,7 +1,7 @@
 // The puppet as a picture: built once, and then moved by the numbers of a pose.
 
 import * as art from "./art.ts";
-import * as colour from "./colours.ts";
+import * as color from "./colors.ts";
 import { Extras } from "./extras.ts";
 import { Eye } from "./eye.ts";
 import { Mouth } from "./mouth.ts";
@@ -28,6 +28,7 @@ export class Drawing {
   readonly #mouth: Mouth;
   readonly #extras = new Extras();
   readonly #body: Changing;
+  readonly #legs: Changing;
   readonly #heads: readonly Changing[];
   readonly #tuft: Changing;
   readonly #scarf: Changing;
@@ -44,6 +45,7 @@ export class Drawing {
       skin: id("skin"),
       knit: id("knit"),
       thread: id("thread"),
+      skirt: id("skirt"),
     };
     const iris = id("iris");
     this.#left = new Eye(124, 174, -1, { clip: id("left"), iris });
@@ -51,7 +53,7 @@ export class Drawing {
     this.#mouth = new Mouth(160, 212, id("mouth"));
     const blush = svg(
       "g",
-      { fill: colour.BLUSH },
+      { fill: color.BLUSH },
       svg("ellipse", { cx: 116, cy: 201, rx: 13.5, ry: 8 }),
       svg("ellipse", { cx: 204, cy: 201, rx: 13.5, ry: 8 }),
     );
@@ -73,10 +75,12 @@ export class Drawing {
       this.#right.brow,
       art.button(),
     );
+    const legs = svg("g", { "data-part": "legs" }, art.legs());
     const body = svg(
       "g",
       {},
       behind,
+      art.skirt(paint),
       art.torso(paint),
       armLeft,
       armRight,
@@ -86,19 +90,30 @@ export class Drawing {
     );
     this.element = svg(
       "svg",
-      { viewBox: "0 -16 320 380", width: "100%", height: "100%", "aria-hidden": "true", focusable: "false" },
+      {
+        viewBox: "0 -16 320 560",
+        overflow: "visible",
+        width: "100%",
+        height: "100%",
+        "aria-hidden": "true",
+        focusable: "false",
+      },
       svg(
         "defs",
         {},
-        gradient(paint.hair, ...colour.HAIR),
-        gradient(paint.back, ...colour.HAIR_BACK),
-        gradient(paint.skin, ...colour.SKIN),
-        gradient(paint.knit, ...colour.KNIT),
-        gradient(paint.thread, ...colour.THREAD),
-        gradient(iris, ...colour.IRIS),
+        gradient(paint.hair, ...color.HAIR),
+        gradient(paint.back, ...color.HAIR_BACK),
+        gradient(paint.skin, ...color.SKIN),
+        gradient(paint.knit, ...color.KNIT),
+        gradient(paint.thread, ...color.THREAD),
+        gradient(paint.skirt, ...color.SKIRT),
+        gradient(iris, ...color.IRIS),
       ),
+      art.ground(),
+      legs,
       body,
     );
+    this.#legs = new Changing(legs, "transform");
     this.#body = new Changing(body, "transform");
     this.#heads = [behind, before].map((head) => new Changing(head, "transform"));
     this.#tuft = new Changing(tuft, "transform");
@@ -110,7 +125,9 @@ export class Drawing {
 
   draw(pose: Pose, sway: Sway): void {
     const { breath, lag } = sway;
-    this.#body.set(path`translate(${pose.bodyX} ${pose.bodyY}) rotate(${pose.lean} 160 380)`);
+    this.#body.set(path`translate(${pose.bodyX} ${pose.bodyY}) rotate(${pose.lean} 160 420)`);
+    // Its feet leave the ground with a jump alone.
+    this.#legs.set(path`translate(${pose.bodyX * 0.35} ${Math.min(0, pose.bodyY)})`);
     const head = path`translate(${pose.headX} ${pose.headY - breath * 1.2}) rotate(${pose.tilt} 160 232)`;
     for (const part of this.#heads) part.set(head);
     this.#tuft.set(path`rotate(${lag} 164 50)`);

@@ -1,6 +1,6 @@
 // What hangs in the air beside a face: tears, hearts, stars. Each is there as much as the pose says.
 
-import * as colour from "./colours.ts";
+import * as color from "./colors.ts";
 import type { Part, Pose } from "./pose.ts";
 import { Changing, line, path, shape, svg } from "./svg.ts";
 
@@ -17,17 +17,17 @@ const drop = (): SVGElement =>
   svg(
     "g",
     {},
-    shape(DROP, { fill: colour.WATER, stroke: colour.WATER_DARK, "stroke-width": 1.6 }),
+    shape(DROP, { fill: color.WATER, stroke: color.WATER_DARK, "stroke-width": 1.6 }),
     svg("ellipse", { cx: -2.6, cy: 5, rx: 1.8, ry: 3, fill: "#fff", opacity: 0.9 }),
   );
 const heart = (): SVGElement =>
   svg(
     "g",
     {},
-    shape(HEART, { fill: colour.HEART }),
+    shape(HEART, { fill: color.HEART }),
     svg("ellipse", { cx: -5, cy: -5.5, rx: 2.2, ry: 3, fill: "#fff", opacity: 0.65 }),
   );
-const sparkle = (): SVGElement => shape(SPARKLE, { fill: colour.GOLD });
+const sparkle = (): SVGElement => shape(SPARKLE, { fill: color.GOLD });
 
 /** Where it comes from when it appears, so that it grows out of that place. */
 const DRAWN: Readonly<Record<Extra, { from: [number, number]; draw(): readonly SVGElement[] }>> = {
@@ -57,7 +57,7 @@ const DRAWN: Readonly<Record<Extra, { from: [number, number]; draw(): readonly S
         262,
         70,
         1.15,
-        line("M-4,-13 Q-4,-4 -13,-4 M4,-13 Q4,-4 13,-4 M-4,13 Q-4,4 -13,4 M4,13 Q4,4 13,4", colour.RED, 4.6),
+        line("M-4,-13 Q-4,-4 -13,-4 M4,-13 Q4,-4 13,-4 M-4,13 Q-4,4 -13,4 M4,13 Q4,4 13,4", color.RED, 4.6),
         8,
       ),
     ],
@@ -65,25 +65,25 @@ const DRAWN: Readonly<Record<Extra, { from: [number, number]; draw(): readonly S
   dots: {
     from: [240, 84],
     draw: () => [
-      svg("circle", { cx: 250, cy: 80, r: 4.5, fill: colour.CLOUD }),
-      svg("circle", { cx: 266, cy: 62, r: 7, fill: colour.CLOUD }),
-      svg("circle", { cx: 290, cy: 38, r: 11, fill: colour.CLOUD }),
+      svg("circle", { cx: 250, cy: 80, r: 4.5, fill: color.CLOUD }),
+      svg("circle", { cx: 266, cy: 62, r: 7, fill: color.CLOUD }),
+      svg("circle", { cx: 290, cy: 38, r: 11, fill: color.CLOUD }),
     ],
   },
   snooze: {
     from: [240, 84],
     draw: () => [
-      at(256, 92, 0.7, line(ZED, colour.CLOUD, 5)),
-      at(274, 66, 1, line(ZED, colour.CLOUD, 4.6), 8),
-      at(298, 34, 1.35, line(ZED, colour.CLOUD, 4.2), 14),
+      at(256, 92, 0.7, line(ZED, color.CLOUD, 5)),
+      at(274, 66, 1, line(ZED, color.CLOUD, 4.6), 8),
+      at(298, 34, 1.35, line(ZED, color.CLOUD, 4.2), 14),
     ],
   },
   gasp: {
     from: [250, 74],
     draw: () => [
-      line("M262,82 L270,52", colour.RED, 7),
-      line("M278,90 L298,66", colour.RED, 6),
-      line("M58,84 L46,58", colour.RED, 6),
+      line("M262,82 L270,52", color.RED, 7),
+      line("M278,90 L298,66", color.RED, 6),
+      line("M58,84 L46,58", color.RED, 6),
     ],
   },
 };

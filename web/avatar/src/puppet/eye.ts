@@ -1,6 +1,6 @@
 // One eye: what the lids leave open of it, the lash on them, and the brow above.
 
-import * as colour from "./colours.ts";
+import * as color from "./colors.ts";
 import { Changing, line, path, shape, short, svg } from "./svg.ts";
 
 const WIDTH = 21;
@@ -37,13 +37,13 @@ export class Eye {
   constructor(x: number, y: number, side: 1 | -1, ids: { clip: string; iris: string }) {
     this.#side = side;
     const opening = svg("path");
-    const ball = svg("ellipse", { cx: 0, cy: 1, rx: 25, ry: 27, fill: colour.WHITE });
-    const stars = shape(STAR, { fill: colour.GOLD, stroke: "#fff3c4", "stroke-width": 2 });
+    const ball = svg("ellipse", { cx: 0, cy: 1, rx: 25, ry: 27, fill: color.WHITE });
+    const stars = shape(STAR, { fill: color.GOLD, stroke: "#fff3c4", "stroke-width": 2 });
     const iris = svg(
       "g",
       {},
       svg("ellipse", { rx: 15, ry: 19, fill: `url(#${ids.iris})`, stroke: "#6b3410", "stroke-width": 1.6 }),
-      svg("ellipse", { cy: 0, rx: 6.6, ry: 9.4, fill: colour.PUPIL }),
+      svg("ellipse", { cy: 0, rx: 6.6, ry: 9.4, fill: color.PUPIL }),
       svg("ellipse", { cy: 11.5, rx: 8.5, ry: 4.6, fill: "#ffedb0", opacity: 0.75 }),
       stars,
     );
@@ -56,7 +56,7 @@ export class Eye {
     const shade = svg("ellipse", { cx: 0, cy: -22, rx: 26, ry: 11, fill: "#7d5a74", opacity: 0.28 });
     const inner = svg("g", { "clip-path": `url(#${ids.clip})` }, ball, svg("g", {}, iris, shine), shade);
     const looking = inner.children[1];
-    const lash = line("", colour.LINE, 5);
+    const lash = line("", color.LINE, 5);
     const fold = line("", "#c98f7d", 1.8);
     this.element = svg(
       "g",
@@ -66,7 +66,7 @@ export class Eye {
       lash,
       fold,
     );
-    const brow = line("", colour.HAIR_LINE, 4.6);
+    const brow = line("", color.HAIR_LINE, 4.6);
     this.brow = svg("g", { transform: `translate(${x} ${y - 36})` }, brow);
     this.#opening = new Changing(opening, "d");
     this.#lash = new Changing(lash, "d");

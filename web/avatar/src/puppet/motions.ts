@@ -104,6 +104,23 @@ const GROUPS: Readonly<Record<string, readonly Motion[]>> = {
       }),
     },
   ],
+  // Who knows.
+  Shrug: [
+    {
+      lasts: 1_500,
+      still: 0.4,
+      at: (t) => ({
+        armLeft: 0.34 * hold(t, 0.3),
+        armRight: 0.34 * hold(t, 0.3),
+        bodyY: -4 * hold(t, 0.3),
+        headY: 5 * hold(t, 0.3),
+        tilt: 7 * hold(t, 0.3),
+        browLeft: -6 * hold(t, 0.3),
+        browRight: -6 * hold(t, 0.3),
+        smile: -0.7 * hold(t, 0.3),
+      }),
+    },
+  ],
   Bow: [
     {
       lasts: 1_600,

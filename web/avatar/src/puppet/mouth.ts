@@ -1,6 +1,6 @@
 // The mouth: one line, or open with a tongue in it.
 
-import * as colour from "./colours.ts";
+import * as color from "./colors.ts";
 import { Changing, path, svg } from "./svg.ts";
 
 export interface MouthPose {
@@ -20,7 +20,7 @@ export class Mouth {
 
   constructor(x: number, y: number, clipId: string) {
     const clip = svg("path");
-    const tongue = svg("ellipse", { rx: 11, ry: 8, fill: colour.TONGUE });
+    const tongue = svg("ellipse", { rx: 11, ry: 8, fill: color.TONGUE });
     const outline = svg("path", {
       stroke: "#7c2f35",
       "stroke-width": 2.8,
@@ -29,7 +29,7 @@ export class Mouth {
     });
     this.element = svg(
       "g",
-      { transform: `translate(${x} ${y})` },
+      { transform: `translate(${x} ${y})`, "data-part": "mouth" },
       svg("clipPath", { id: clipId }, clip),
       outline,
       svg("g", { "clip-path": `url(#${clipId})` }, tongue),
@@ -52,7 +52,7 @@ export class Mouth {
     const isOpen = gap > 0.05;
     const closed = path`M${-half + x},${left} Q${x},${smile * 11} ${half + x},${right}`;
     this.#outline.set(isOpen ? d : closed);
-    this.#filled.set(isOpen ? colour.MOUTH : "none");
+    this.#filled.set(isOpen ? color.MOUTH : "none");
     this.#clip.set(isOpen ? d : "");
     this.#tongue.set(path`translate(${x} ${bottom * 0.62 + 4 - gap * 2})`);
   }

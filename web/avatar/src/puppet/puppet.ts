@@ -23,6 +23,8 @@ export const PUPPET: AvatarInfo = {
 
 /** A pose is gone to by 63 % in a tenth of a second. */
 const SPEED = 10;
+/** To a place it looks by 63 % in a sixth of a second. */
+const LOOK_SPEED = 6;
 /** While it only breathes, every second picture is enough: so long after one none is asked for. */
 const CALM_MS = 20;
 /** What was away for longer goes on where it was. */
@@ -43,6 +45,11 @@ export class Puppet implements AvatarDriver {
   #playing: { motion: Motion; since: number } | undefined;
   /** One deep: who asks again means the newer one. */
   #next: Motion | undefined;
+  /** Where to, and where it looks by now. */
+  #lookX = 0;
+  #lookY = 0;
+  #gazeX = 0;
+  #gazeY = 0;
   #level = 0;
   #spokenAt = Number.NEGATIVE_INFINITY;
   #voice = 0;
@@ -91,6 +98,14 @@ export class Puppet implements AvatarDriver {
     if (this.#playing === undefined) this.#play(motion);
     else this.#next = motion;
     return OK;
+  }
+
+  look(x: number, y: number): void {
+    const within = (value: number): number => Math.min(1, Math.max(-1, value));
+    this.#lookX = within(x);
+    this.#lookY = within(y);
+    this.#changed();
+    this.#isSettled = false;
   }
 
   speak(level: number): void {
@@ -160,13 +175,17 @@ export class Puppet implements AvatarDriver {
     this.#drawnAt = now;
     const seconds = Math.min(passed, LONGEST_STEP_MS) / 1_000;
     this.#isSettled = approach(this.#pose, this.#face, seconds, SPEED);
+    const share = 1 - Math.exp(-seconds * LOOK_SPEED);
+    this.#gazeX += (this.#lookX - this.#gazeX) * share;
+    this.#gazeY += (this.#lookY - this.#gazeY) * share;
+    const isLooking = Math.abs(this.#lookX - this.#gazeX) + Math.abs(this.#lookY - this.#gazeY) > 0.01;
     const wanted = now - this.#spokenAt > SILENT_MS ? 0 : this.#level;
     // Twice as fast open as shut, as mouths are.
     this.#voice += (wanted - this.#voice) * (1 - Math.exp(-seconds * (wanted > this.#voice ? 25 : 14)));
     if (this.#voice < 0.01) this.#voice = 0;
     const pose = this.#posed(now);
     this.#swing(pose, seconds);
-    if (this.#playing !== undefined || this.#voice > 0) this.#isSettled = false;
+    if (this.#playing !== undefined || this.#voice > 0 || isLooking) this.#isSettled = false;
     this.#drawing?.draw(pose, {
       lids: this.#life.lids(now),
       glance: this.#life.glance(now),
@@ -178,12 +197,19 @@ export class Puppet implements AvatarDriver {
   #drawStill(): void {
     Object.assign(this.#pose, this.#face);
     this.#voice = 0;
+    [this.#gazeX, this.#gazeY] = [this.#lookX, this.#lookY];
     this.#drawing?.draw(this.#posed(undefined), STILL);
   }
 
   /** The face, and over it the motion and the voice. `undefined`: the moment of the motion that says it best. */
   #posed(now: number | undefined): Pose {
     const pose = { ...this.#pose };
+    // The eyes go first and the head a part of the way.
+    pose.lookX += this.#gazeX * 0.85;
+    pose.lookY += this.#gazeY * 0.6;
+    pose.headX += this.#gazeX * 5;
+    pose.headY += this.#gazeY * 3;
+    pose.tilt += this.#gazeX * -2;
     if (this.#playing !== undefined) {
       const { motion, since } = this.#playing;
       const t = now === undefined ? motion.still : Math.min(1, Math.max(0, (now - since) / motion.lasts));

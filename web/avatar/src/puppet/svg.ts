@@ -23,10 +23,10 @@ export const shape = (d: string, attributes: Attributes = {}): SVGElement =>
 export const line = (d: string, stroke: string, width: number, attributes: Attributes = {}): SVGElement =>
   svg("path", { d, fill: "none", stroke, "stroke-width": width, "stroke-linecap": "round", ...attributes });
 
-/** Colours from top to bottom. */
-export function gradient(id: string, ...colours: readonly string[]): SVGElement {
-  const stops = colours.map((colour, at) =>
-    svg("stop", { offset: at / (colours.length - 1), "stop-color": colour }),
+/** Colors from top to bottom. */
+export function gradient(id: string, ...colors: readonly string[]): SVGElement {
+  const stops = colors.map((color, at) =>
+    svg("stop", { offset: at / (colors.length - 1), "stop-color": color }),
   );
   return svg("linearGradient", { id, x1: 0, y1: 0, x2: 0, y2: 1 }, ...stops);
 }

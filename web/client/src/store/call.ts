@@ -28,6 +28,9 @@ export function absorbCall(call: CallBlock, event: CallEvent): void {
   switch (event.type) {
     case "tool_input_delta":
       call.input_text = (call.input_text ?? "") + event.delta;
+      if (event.input_summary !== undefined) {
+        call.input_summary = event.input_summary;
+      }
       return;
     case "tool_input_reset":
       call.input_text = "";
@@ -80,6 +83,7 @@ export function absorbCall(call: CallBlock, event: CallEvent): void {
       });
       return;
     case "tool_result":
+      call.ended_at = event.timestamp;
       return close(call, event);
   }
 }

@@ -5,15 +5,15 @@ import type { Block, Event, Message } from "../api.ts";
 import { absorbCall, type CallBlock } from "./call.ts";
 import { defined } from "./defined.ts";
 
-/** What an event has changed. */
-export interface Change {
-  /** A block of the message, by its place; `undefined`: none. */
+/** The blocks that an event has changed. */
+export interface BlockChange {
+  /** Index of a block of the message; `undefined`: none. */
   block?: number | undefined;
-  /** More than one block: the end of a step says of its calls whether the model is told. */
+  /** Several blocks: the end of a step decides for its calls whether the model sees their results. */
   blocks?: readonly number[];
 }
 
-const NOTHING: Change = {};
+const NOTHING: BlockChange = {};
 
 /** A message before its first event. */
 export function emptyMessage(): Message {
@@ -34,10 +34,10 @@ export function emptyMessage(): Message {
 }
 
 /**
- * Takes the next event into the message. One that is in it already (its `seq` is not higher) changes nothing: the answer is
- * `undefined` then.
+ * Applies the next event to the message. An event that is already in it (its `seq` is not higher) changes nothing and returns
+ * `undefined`.
  */
-export function absorb(message: Message, event: Event): Change | undefined {
+export function absorb(message: Message, event: Event): BlockChange | undefined {
   if (event.seq <= message.seq) return undefined;
   message.seq = event.seq;
   if (!isKnown(event)) return NOTHING;
@@ -64,9 +64,9 @@ export function absorb(message: Message, event: Event): Change | undefined {
     case "step_end":
       return endStep(message, event);
     case "block_start":
-      return place(message, event.block, opened(message, event));
+      return putBlock(message, event.block, opened(message, event));
     case "user_message":
-      return place(
+      return putBlock(
         message,
         event.block,
         defined<Block>({ kind: "user_message", id: event.id, input: event.input }),
@@ -109,9 +109,11 @@ export function absorb(message: Message, event: Event): Change | undefined {
     case "block_superseded":
       return absorbInto(message, event);
     case "turn_resumed":
+    // For the model alone: viewers get it without its text.
+    case "model_text":
       return NOTHING;
     default: {
-      const at = placeOfCall(message, event.tool_id);
+      const at = indexOfCall(message, event.tool_id);
       const call = at === undefined ? undefined : message.blocks[at];
       if (call?.kind === "tool_call") absorbCall(call, event);
       return { block: at };
@@ -119,7 +121,7 @@ export function absorb(message: Message, event: Event): Change | undefined {
   }
 }
 
-/** Types of this release; others are of a later one, and change nothing. */
+/** Types of this release. Events of later releases change nothing. */
 const KNOWN: { readonly [T in Event["type"]]: true } = {
   stream_start: true,
   step_start: true,
@@ -127,6 +129,7 @@ const KNOWN: { readonly [T in Event["type"]]: true } = {
   block_start: true,
   block_end: true,
   content_delta: true,
+  model_text: true,
   thinking: true,
   citation: true,
   tool_use: true,
@@ -154,21 +157,21 @@ function isKnown(event: Event): boolean {
   return Object.hasOwn(KNOWN, event.type);
 }
 
-type Of<T extends Event["type"]> = Extract<Event, { type: T }>;
+type EventOf<T extends Event["type"]> = Extract<Event, { type: T }>;
 
-/** Finish reasons after which what the model has said counts. */
+/** Finish reasons that commit the step. */
 const COMMITS: ReadonlySet<string | undefined> = new Set(["stop", "tool_calls", "pause"]);
 
-function endStep(message: Message, event: Of<"step_end">): Change {
+function endStep(message: Message, event: EventOf<"step_end">): BlockChange {
   if (event.usage) addUsage(message, event.usage);
   // Now it is known whether early results count.
-  const told = (COMMITS.has(event.finish) && message.error === undefined) || message.stopped === true;
+  const isSeen = (COMMITS.has(event.finish) && message.error === undefined) || message.stopped === true;
   const step = event.step ?? message.step;
   const blocks: number[] = [];
   message.blocks.forEach((block, at) => {
     if (block.kind !== "tool_call" || block.step !== step) return;
     if (block.seen_by_model !== undefined || !isFinal(block.status)) return;
-    block.seen_by_model = told;
+    block.seen_by_model = isSeen;
     blocks.push(at);
   });
   return { blocks };
@@ -181,7 +184,7 @@ function addUsage(message: Message, step: Message["usage"]): void {
   }
 }
 
-/** Whether no further event will change a call. */
+/** True if no further event will change a call. */
 export function isFinal(status: CallBlock["status"]): boolean {
   return (
     status !== undefined &&
@@ -192,8 +195,8 @@ export function isFinal(status: CallBlock["status"]): boolean {
   );
 }
 
-/** Places are dense, so this appends; a gap can only come from another log. */
-function place(message: Message, at: number | undefined, block: Block): Change {
+/** Indexes are dense, so this appends; a gap can only come from another log. */
+function putBlock(message: Message, at: number | undefined, block: Block): BlockChange {
   if (at !== undefined && at !== null && at < message.blocks.length) {
     message.blocks[at] = block;
     return { block: at };
@@ -202,7 +205,7 @@ function place(message: Message, at: number | undefined, block: Block): Change {
   return { block: message.blocks.length - 1 };
 }
 
-function opened(message: Message, start: Of<"block_start">): Block {
+function opened(message: Message, start: EventOf<"block_start">): Block {
   switch (start.kind) {
     case "text":
       return defined<Block>({ kind: "text", text: "", state: "open", code: start.code });
@@ -224,7 +227,7 @@ function opened(message: Message, start: Of<"block_start">): Block {
     case "error":
       return { kind: "error", ...faultOf(start) };
     default:
-      // Of a later release. It keeps the places of the others right.
+      // Of a later release. It keeps the indexes of the other blocks right.
       return { kind: "unrecognised" };
   }
 }
@@ -241,9 +244,9 @@ function faultOf({ code, what, why, remedy, retryable }: FaultFields): NonNullab
   };
 }
 
-function openCall(message: Message, event: Of<"tool_use">): Change {
+function openCall(message: Message, event: EventOf<"tool_use">): BlockChange {
   const blocks: number[] = [];
-  const old = placeOfCall(message, event.supersedes);
+  const old = indexOfCall(message, event.supersedes);
   const superseded = old === undefined ? undefined : message.blocks[old];
   if (old !== undefined && superseded?.kind === "tool_call") {
     superseded.seen_by_model = false;
@@ -265,20 +268,20 @@ function openCall(message: Message, event: Of<"tool_use">): Change {
     output: "",
     output_summary: "",
   });
-  return { ...place(message, event.block, call), blocks };
+  return { ...putBlock(message, event.block, call), blocks };
 }
 
-function placeOfCall(message: Message, id: string | undefined): number | undefined {
+function indexOfCall(message: Message, id: string | undefined): number | undefined {
   if (id == null) return undefined;
   const at = message.blocks.findLastIndex((block) => block.kind === "tool_call" && block.tool_id === id);
   return at < 0 ? undefined : at;
 }
 
-type OfBlock = Of<
+type BlockEvent = EventOf<
   "content_delta" | "thinking" | "citation" | "audio_delta" | "block_end" | "block_superseded"
 >;
 
-function absorbInto(message: Message, event: OfBlock): Change {
+function absorbInto(message: Message, event: BlockEvent): BlockChange {
   const at = event.block;
   const block = at === undefined ? undefined : message.blocks[at];
   if (block === undefined) return NOTHING;
@@ -294,7 +297,7 @@ function absorbInto(message: Message, event: OfBlock): Change {
   return { block: at };
 }
 
-function absorbSound(block: Extract<Block, { kind: "audio" }>, event: OfBlock): void {
+function absorbSound(block: Extract<Block, { kind: "audio" }>, event: BlockEvent): void {
   switch (event.type) {
     case "audio_delta":
       block.data.push(event.data);

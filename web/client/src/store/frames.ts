@@ -1,34 +1,29 @@
-// When the store tells its readers: the first news at once, what follows once per frame. R: T2
+// Pacing of the store's notifications: the first change at once, later ones once per frame. R: T2
 
-/** What is known of the news when the next time is chosen. */
-export interface News {
-  /** So many have just been told. */
-  readonly told: number;
-  /** Among those that wait is one that is more than a piece of what is there: it is shown with the next frame. */
+/** The changes that a schedule takes into account when it chooses the next flush. */
+export interface PendingChanges {
+  /** A pending change is more than a piece of an existing block: it is shown with the next frame. */
   readonly isUrgent: boolean;
 }
 
-/** Calls back before the next frame is drawn, or one of the next. */
-export type Schedule = (flush: () => void, news: News) => void;
+/** Calls back before one of the next frames is drawn. */
+export type FlushSchedule = (flush: () => void, pending: PendingChanges) => void;
 
-/** More news than these in each frame are faster than anybody reads: every second frame shows them as well, for half the work. */
-const DENSE = 3;
 /** A frame that took longer than this is late. */
 const LATE_MS = 24;
-/** Two late frames within so long, and every second one is left out for as long. */
+/** After two late frames within this time, every second frame is skipped for the same time. */
 const EASED_MS = 1_000;
-/** A hidden page draws no frames; what is in the store is still to be told. */
+/** A hidden page draws no frames; its readers are notified at this interval instead. */
 const HIDDEN_MS = 250;
 
-/** Frames of the browser, every second one of them while there is much to show or they come late; where there are none, 16 ms. */
-export function everyFrame(): Schedule {
+/** Every frame of the browser, or every second one while frames are late; 16 ms without frames. */
+export function everyFrame(): FlushSchedule {
   if (typeof requestAnimationFrame !== "function") return (flush) => void setTimeout(flush, 16);
-  const pace = new Pace();
-  const hidden = new Patience(HIDDEN_MS);
+  const pace = new FramePace();
+  const hidden = new FallbackTimer(HIDDEN_MS);
   let isInFrame = false;
-  return (flush, news) => {
-    pace.told(news.told);
-    if (!isInFrame) pace.rested();
+  return (flush, pending) => {
+    if (!isInFrame) pace.reset();
     const done = hidden.once(flush);
     const draw = (): void => {
       isInFrame = true;
@@ -39,7 +34,7 @@ export function everyFrame(): Schedule {
       }
     };
     requestAnimationFrame((now) => {
-      if (!pace.isTooFast(now) || news.isUrgent) return draw();
+      if (!pace.isTooFast(now) || pending.isUrgent) return draw();
       requestAnimationFrame((next) => {
         pace.isTooFast(next);
         draw();
@@ -48,39 +43,30 @@ export function everyFrame(): Schedule {
   };
 }
 
-/** Whether every second frame is enough: from what is told, and from the times of frames that follow each other. */
-class Pace {
-  #frames = 0;
-  #isDense = false;
+/** Decides from the times of frames whether every second frame is enough. */
+class FramePace {
   #last: number | undefined;
   #lateAt = Number.NEGATIVE_INFINITY;
   #easedUntil = Number.NEGATIVE_INFINITY;
 
-  /** So many news since the last time. */
-  told(news: number): void {
-    this.#isDense = news > DENSE * this.#frames && this.#frames > 0;
-    this.#frames = 0;
-  }
-
-  /** Nothing was to be drawn for a while, which is no frame that comes late. */
-  rested(): void {
+  /** Nothing was drawn for a while, so the next frame is not late. */
+  reset(): void {
     this.#last = undefined;
   }
 
-  /** A frame begins. One late frame may be anybody's fault: a collection, another program. */
+  /** A frame begins. A single late frame proves nothing: it may be a garbage collection or another program. */
   isTooFast(now: number): boolean {
     if (this.#last !== undefined && now - this.#last > LATE_MS) {
       if (now - this.#lateAt < EASED_MS) this.#easedUntil = now + EASED_MS;
       this.#lateAt = now;
     }
     this.#last = now;
-    this.#frames += 1;
-    return this.#isDense || now < this.#easedUntil;
+    return now < this.#easedUntil;
   }
 }
 
-/** Calls what was not called in time, by one timer that is seldom set: one of its own for each frame costs more than the frame's news. */
-class Patience {
+/** Runs callbacks that no frame has run in time. It uses one timer, because a timer per frame costs more than the frame's changes. */
+class FallbackTimer {
   readonly #ms: number;
   #waiting: (() => void) | undefined;
   #since = 0;
@@ -90,7 +76,7 @@ class Patience {
     this.#ms = ms;
   }
 
-  /** This, to be called in time, and only once. */
+  /** A callback that runs once: when it is called, or after the time limit. */
   once(act: () => void): () => void {
     const waiting = (): void => {
       if (this.#waiting !== waiting) return;
@@ -112,36 +98,34 @@ class Patience {
   };
 }
 
-/** One flush a frame, and the first one at once. */
-export class Flusher implements News {
-  told = 0;
+/** Flushes at most once per frame, and the first time at once. */
+export class Flusher implements PendingChanges {
   isUrgent = false;
   readonly #flush: () => void;
-  readonly #schedule: Schedule;
+  readonly #schedule: FlushSchedule;
   #isScheduled = false;
   #waiting = 0;
 
-  constructor(flush: () => void, schedule: Schedule) {
+  constructor(flush: () => void, schedule: FlushSchedule) {
     this.#flush = flush;
     this.#schedule = schedule;
   }
 
-  /** There is something to tell; `isUrgent`: it is more than a piece of what is there already. */
-  news(isUrgent: boolean): void {
+  /** Adds a change; `isUrgent`: it is more than a piece of an existing block. */
+  add(isUrgent: boolean): void {
     this.#waiting += 1;
     this.isUrgent ||= isUrgent;
-    if (!this.#isScheduled) this.#tell();
+    if (!this.#isScheduled) this.#flushNow();
   }
 
-  #tell(): void {
-    this.told = this.#waiting;
+  #flushNow(): void {
     this.#waiting = 0;
     this.isUrgent = false;
     this.#isScheduled = true;
     this.#flush();
     this.#schedule(() => {
       this.#isScheduled = false;
-      if (this.#waiting > 0) this.#tell();
+      if (this.#waiting > 0) this.#flushNow();
     }, this);
   }
 }

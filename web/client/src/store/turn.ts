@@ -1,32 +1,33 @@
-// A turn as a page shows it: a message whose blocks can be subscribed to one by one. R: T1, T2, U6
+// A turn for a page: a message whose blocks can be subscribed to one by one. R: T1, T2, U6
 
 import type { Block, Event, Message, ViewerEvent } from "../api.ts";
+import { Follow } from "../follow.ts";
 import type { CallBlock } from "./call.ts";
-import { absorb, type Change, emptyMessage } from "./fold.ts";
-import { everyFrame, Flusher, type Schedule } from "./frames.ts";
+import { absorb, type BlockChange, emptyMessage } from "./fold.ts";
+import { everyFrame, Flusher, type FlushSchedule } from "./frames.ts";
 
 /** The message without its blocks. */
-export type Head = Readonly<Omit<Message, "blocks">>;
+export type MessageHead = Readonly<Omit<Message, "blocks">>;
 
-/** What a list of blocks is laid out by; it changes when a block appears or a call goes on, never with a delta. */
-export interface Place {
+/** Position of a block in the layout. It changes when a block appears or a call changes its status, never with a delta. */
+export interface BlockPosition {
   readonly at: number;
   readonly kind: Block["kind"];
   readonly status?: CallBlock["status"];
   readonly tool?: string | undefined;
 }
 
-/** What a program wants to be told as it comes, beside what it draws. None is called for what a snapshot brings. */
+/** Callbacks for events as they arrive, independent of drawing. Snapshots trigger none. */
 export interface TurnListener {
-  /** Visible text, as it comes. */
+  /** Visible text, as it arrives. */
   onText?(delta: string, block: number): void;
-  /** A tool call appears, and whenever its status is another one. */
+  /** A tool call appears or changes its status. */
   onToolCall?(call: Readonly<CallBlock>, block: number): void;
-  /** Sound, as it comes. */
+  /** Audio, as it arrives. */
   onAudio?(chunk: AudioChunk, block: number): void;
 }
 
-/** A piece of sound. */
+/** A piece of audio. */
 export interface AudioChunk {
   /** Base64. */
   data: string;
@@ -37,12 +38,12 @@ export interface AudioChunk {
 
 type Listener = () => void;
 
-/** The blocks of one turn. Whatever it gives out is not changed later: a new value takes its place. */
+/** The blocks of one turn. Returned values never change later; new values replace them. */
 export class TurnStore {
   #message: Message;
-  #head: Head;
+  #head: MessageHead;
   #blocks: Readonly<Block>[];
-  #outline: readonly Place[];
+  #outline: readonly BlockPosition[];
   readonly #dirty = new Set<number>();
   #isHeadDirty = false;
   #isOutlineDirty = false;
@@ -52,7 +53,7 @@ export class TurnStore {
   readonly #onOutline = new Set<Listener>();
   readonly #listeners = new Set<TurnListener>();
 
-  constructor(message: Message = emptyMessage(), schedule: Schedule = everyFrame()) {
+  constructor(message: Message = emptyMessage(), schedule: FlushSchedule = everyFrame()) {
     this.#message = structuredClone(message);
     this.#head = headOf(this.#message);
     this.#blocks = this.#message.blocks.map((block) => ({ ...block }));
@@ -60,10 +61,10 @@ export class TurnStore {
     this.#flusher = new Flusher(() => this.#flush(), schedule);
   }
 
-  /** The message but for its blocks. */
-  readonly head = (): Head => this.#head;
-  /** Which blocks there are. */
-  readonly outline = (): readonly Place[] => this.#outline;
+  /** The message without its blocks. */
+  readonly head = (): MessageHead => this.#head;
+  /** The positions of all blocks. */
+  readonly outline = (): readonly BlockPosition[] => this.#outline;
   /** One block. */
   readonly block = (at: number): Readonly<Block> | undefined => this.#blocks[at];
 
@@ -75,35 +76,37 @@ export class TurnStore {
     return subscribe(listeners, listener);
   };
 
-  /** Tells a program of what comes. */
+  /** Registers callbacks; returns a function that removes them. */
   listen(listener: TurnListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Takes what a viewer is told. What is there already changes nothing. */
+  /** Applies a viewer's event. A repeated event changes nothing. */
   take(viewed: ViewerEvent): void {
     if (viewed.type === "snapshot" || viewed.type === "resync") return this.#replace(viewed.message);
     if (!("seq" in viewed)) {
-      // In no log: the next event ends it.
+      // Not in the log: the next event ends it.
       this.#message.waiting = { reason: viewed.reason };
       this.#isHeadDirty = true;
-      return this.#news();
+      return this.#changed();
     }
     const before = this.#statusOf(viewed);
     const change = absorb(this.#message, viewed);
     if (change === undefined) return;
     this.#note(viewed, change, before);
-    this.#tell(viewed, change, before);
-    this.#news();
+    this.#notify(viewed, change, before);
+    this.#changed();
   }
 
-  /** Takes all that comes, to its end. */
+  /** Applies all events up to the end; of a {@link Follow}, in the batches in which they arrive. */
   async follow(events: AsyncIterable<ViewerEvent>): Promise<void> {
-    for await (const viewed of events) this.take(viewed);
+    if (events instanceof Follow) {
+      for await (const batch of events.batches()) for (const viewed of batch) this.take(viewed);
+    } else for await (const viewed of events) this.take(viewed);
   }
 
-  /** The message as it is, a copy. */
+  /** A copy of the current message. */
   message(): Message {
     return structuredClone(this.#message);
   }
@@ -114,11 +117,11 @@ export class TurnStore {
     for (let at = 0; at < count; at += 1) this.#dirty.add(at);
     this.#isHeadDirty = true;
     this.#isOutlineDirty = true;
-    this.#news();
+    this.#changed();
   }
 
-  #news(): void {
-    this.#flusher.news(this.#isHeadDirty || this.#isOutlineDirty);
+  #changed(): void {
+    this.#flusher.add(this.#isHeadDirty || this.#isOutlineDirty);
   }
 
   #statusOf(event: Event): CallBlock["status"] {
@@ -134,7 +137,7 @@ export class TurnStore {
     return found?.kind === "tool_call" ? found : undefined;
   }
 
-  #note(event: Event, change: Change, before: CallBlock["status"]): void {
+  #note(event: Event, change: BlockChange, before: CallBlock["status"]): void {
     if (change.block !== undefined) this.#dirty.add(change.block);
     for (const at of change.blocks ?? []) this.#dirty.add(at);
     switch (event.type) {
@@ -142,19 +145,19 @@ export class TurnStore {
       case "thinking":
       case "tool_input_delta":
       case "audio_delta":
-        // With every one of these the head is the same but for its number; only the end of a wait is news.
+        // These change nothing of the head but its number and the end of a wait.
         if (this.#head.waiting !== undefined) this.#isHeadDirty = true;
         return;
       default:
         this.#isHeadDirty = true;
     }
-    const isPlaced = OPENS.has(event.type);
-    if (isPlaced || (IS_OF_CALL.has(event.type) && this.#callOf(event)?.status !== before)) {
+    const opensBlock = OPENS.has(event.type);
+    if (opensBlock || (IS_OF_CALL.has(event.type) && this.#callOf(event)?.status !== before)) {
       this.#isOutlineDirty = true;
     }
   }
 
-  #tell(event: Event, change: Change, before: CallBlock["status"]): void {
+  #notify(event: Event, change: BlockChange, before: CallBlock["status"]): void {
     if (this.#listeners.size === 0 || change.block === undefined) return;
     const at = change.block;
     const block = this.#message.blocks[at];
@@ -178,23 +181,23 @@ export class TurnStore {
       const block = this.#message.blocks[at];
       if (block !== undefined) this.#blocks[at] = { ...block };
     }
-    const tell: Set<Listener>[] = [];
+    const changed: Set<Listener>[] = [];
     if (this.#isOutlineDirty) {
       this.#outline = outlineOf(this.#message);
-      tell.push(this.#onOutline);
+      changed.push(this.#onOutline);
     }
     if (this.#isHeadDirty) {
       this.#head = headOf(this.#message);
-      tell.push(this.#onHead);
+      changed.push(this.#onHead);
     }
     this.#isOutlineDirty = false;
     this.#isHeadDirty = false;
-    for (const at of dirty) tell.push(this.#onBlock.get(at) ?? new Set());
-    for (const listeners of tell) for (const listener of listeners) listener();
+    for (const at of dirty) changed.push(this.#onBlock.get(at) ?? new Set());
+    for (const listeners of changed) for (const listener of listeners) listener();
   }
 }
 
-/** Events that put a block somewhere. */
+/** Events that open a block. */
 const OPENS: ReadonlySet<Event["type"]> = new Set(["block_start", "tool_use", "user_message"]);
 /** Events that may change the status of a call. */
 const IS_OF_CALL: ReadonlySet<Event["type"]> = new Set([
@@ -208,12 +211,12 @@ const IS_OF_CALL: ReadonlySet<Event["type"]> = new Set([
   "tool_result",
 ]);
 
-function headOf(message: Message): Head {
+function headOf(message: Message): MessageHead {
   const { blocks: _, ...head } = message;
   return { ...head, usage: { ...head.usage }, problems: [...head.problems] };
 }
 
-function outlineOf(message: Message): readonly Place[] {
+function outlineOf(message: Message): readonly BlockPosition[] {
   return message.blocks.map((block, at) =>
     block.kind === "tool_call"
       ? { at, kind: block.kind, status: block.status, tool: block.tool_name }

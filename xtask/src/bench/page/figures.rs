@@ -1,4 +1,5 @@
-//! Figures of the browser: the goals, and the section of the document. // R: P4
+//! Figures of the browser: the goals, and the section of the document.
+// R: P4
 
 use super::super::goals::GoalResult;
 use crate::repository::{self, MachineLoad};
@@ -114,7 +115,7 @@ impl PageRows {
         of("frames_over_25") / of("frames") * 100.0
     }
 
-    /// The goals of `ui.md` §4.3 and of P4, as far as they were measured.
+    /// The goals for the page (requirement P4), as far as they were measured.
     pub(crate) fn verdicts(&self) -> Vec<GoalResult> {
         let mut all = Vec::new();
         for goals in &GOALS {
@@ -142,9 +143,9 @@ impl PageRows {
             at_most("start: longest task", ours("start", "long_max_ms"), 100.0, " ms"),
             as_gate(at_most("start: memory", ours("start", "heap_mb"), 12.0, " MB")),
             at_most(
-                "scrolling through 200 messages with 5 cards each: frame p95",
-                ours("scroll", "frame_p95_ms"),
-                17.0,
+                "scrolling through 200 messages with 5 cards each: script, style and layout of a frame, p95",
+                ours("scroll", "work_p95_ms"),
+                6.0,
                 " ms",
             ),
             at_most("the card of a result of 2 MB is opened", ours("big", "opened_ms"), 100.0, " ms"),
@@ -234,12 +235,13 @@ impl PageRows {
         let _ = writeln!(
             text,
             "\nA cold start takes {:.0} ms until the page can be typed into, {:.0} of them script. {:.0} messages with 5 cards each are \
-             {:.0} nodes and {:.1} MB.",
+             {:.0} nodes and {:.1} MB; painting a scrolled frame takes {:.1} ms of the processor at p95, without a graphics processor.",
             of("start", "wall_ms"),
             of("start", "script_ms"),
             of("scroll", "messages"),
             of("scroll", "nodes"),
             of("scroll", "heap_mb"),
+            of("scroll", "painting_p95_ms"),
         );
         text += "\n| goal | at most | measured | |\n|---|---|---|---|\n";
         for verdict in verdicts {

@@ -14,7 +14,7 @@ const PROGRAMS: [&str; 3] = ["upstream", "load", "relay"];
 const PYTHON: [&str; 7] =
     ["openai", "litellm[proxy]", "pydantic-ai-slim[openai]", "fastapi", "uvicorn", "httpx", "uvloop"];
 
-/// The copy. Honours the variables of the bench's own scripts: `BIN` and `PY` name what is built already.
+/// The copy. Honors the variables of the bench's own scripts: `BIN` and `PY` name what is built already.
 pub(crate) struct BenchSetup {
     pub(crate) folder: PathBuf,
     bin: PathBuf,

@@ -17,6 +17,8 @@ const SAMPLES: u32 = 240;
 const WARM_UP: f64 = 0.25;
 /// Standard errors around a slope between which it is none.
 const ERRORS: f64 = 2.0;
+/// With a larger uncertainty of the slope, in MiB an hour, a run says nothing: a leak could hide in it.
+const UNCERTAINTY_MIB_MAX: f64 = 5.0;
 
 /// The resident set at a moment.
 struct MemorySample {
@@ -127,7 +129,16 @@ fn judge_samples(samples: &[MemorySample], time: Duration) -> LoadResult {
         by_hour.error * ERRORS,
         by_turn.slope * 1_024.0,
     );
-    let fault = (by_hour.slope > by_hour.error * ERRORS).then(|| "the resident set rises".to_owned());
+    let uncertainty = by_hour.error * ERRORS;
+    let fault = if by_hour.slope > uncertainty {
+        Some("the resident set rises".to_owned())
+    } else if uncertainty > UNCERTAINTY_MIB_MAX {
+        Some(format!(
+            "inconclusive: the slope of the resident set is known to ± {uncertainty:.2} MiB an hour only, and may be to {UNCERTAINTY_MIB_MAX}"
+        ))
+    } else {
+        None
+    };
     LoadResult { figure, fault }
 }
 
@@ -139,7 +150,7 @@ struct Regression {
 }
 
 /// Least squares. What one sample is above the line, the next one is, too: that makes the error larger, by the correlation
-/// of neighbours.
+/// of neighbors.
 fn fit_line(points: impl Iterator<Item = (f64, f64)>) -> Regression {
     let points: Vec<(f64, f64)> = points.collect();
     let count = points.len() as f64;
@@ -155,8 +166,8 @@ fn fit_line(points: impl Iterator<Item = (f64, f64)>) -> Regression {
     let slope = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>() / square;
     let residuals: Vec<f64> = points.iter().map(|point| point.1 - y - slope * (point.0 - x)).collect();
     let sum: f64 = residuals.iter().map(|residuals| residuals * residuals).sum();
-    let neighbours: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
-    let correlation = if sum == 0.0 { 0.0 } else { (neighbours / sum).clamp(0.0, 0.99) };
+    let neighbors: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let correlation = if sum == 0.0 { 0.0 } else { (neighbors / sum).clamp(0.0, 0.99) };
     let inflation = ((1.0 + correlation) / (1.0 - correlation)).sqrt();
     Regression { slope, error: (sum / (count - 2.0) / square).sqrt() * inflation }
 }
@@ -179,6 +190,9 @@ mod tests {
         assert_eq!(judge_samples(&samples(|n| 80.0 + noise(n)), hour).fault, None);
         let rises = judge_samples(&samples(|n| 80.0 + noise(n) + f64::from(n) / 60.0), hour);
         assert_eq!(rises.fault.as_deref(), Some("the resident set rises"), "{}", rises.figure);
+        // What goes up and down too much says nothing.
+        let wild = judge_samples(&samples(|n| 80.0 + 40.0 * noise(n / 24)), hour);
+        assert!(wild.fault.is_some_and(|fault| fault.starts_with("inconclusive")), "{}", wild.figure);
         // What only rises while caches fill is level.
         assert_eq!(judge_samples(&samples(|n| 80.0 + noise(n) + f64::from(n.min(50))), hour).fault, None);
     }

@@ -54,7 +54,7 @@ pub(crate) fn measure_kinds(serving: &ServeProcess) -> Result<LoadResult> {
             slowest = slowest.max(most);
             let cut = if partial { ", partial" } else { "" };
             println!("    {list}, {name}: {middle:.1} ms, at most {most:.1} ms ({found}{cut})");
-            shown.push(format!("{name} {middle:.0}/{most:.0}"));
+            shown.push(format!("{name} {middle:.0}/{most:.0}{}", if partial { " (partial)" } else { "" }));
         }
     }
     let figure = format!(

@@ -1,31 +1,33 @@
-//! Going on in another way from any turn, or any event of one. // R: S4
+//! Going on in another way from any turn, or any event of one.
+// R: S4
 
 use super::transfer::{import_conversation, portable_turn};
 use super::tree::branch_path;
-use super::{ConversationInfo, find_conversation, now_ms};
+use super::{ConversationInfo, find_conversation};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
-use crate::portable::PortableConversation;
+use crate::portable::{PortableConversation, PortableFiling};
 use crate::principal::{KeyScope, Principal};
+use crate::stamps::now_ms;
 use crate::state::AppState;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use throughline_engine::EventSeq;
-use throughline_store::catalog::TurnParent;
+use throughline_store::TurnParent;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// `/v1/conversations/{conversation_id}/fork`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(fork))
 }
 
 /// Where a conversation is to go on in another way, as a conversation of its own.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ForkConversation {
+pub(super) struct ForkConversation {
     /// The last turn that is taken along.
     pub turn_id: String,
     /// Only up to this event of it; absent = all of it.
@@ -51,12 +53,13 @@ async fn fork(
 ) -> Result<Response, ApiError> {
     principal.require(KeyScope::Chat)?;
     let row = find_conversation(&state, &principal, &id).await?.conversation;
-    let path = branch_path(&state, &principal, &id, &body.turn_id).await?;
+    let path = branch_path(&state, &principal.user, &id, &body.turn_id).await?;
     let mut portable = PortableConversation {
         id: row.id,
         title: Some(body.title.unwrap_or(row.title)),
         leaf_id: Some(body.turn_id.clone()),
         created_at: now_ms(),
+        filing: PortableFiling { folder: row.folder, tags: row.tags, ..PortableFiling::default() },
         turns: Vec::with_capacity(path.len()),
     };
     let mut parent: Option<TurnParent> = None;

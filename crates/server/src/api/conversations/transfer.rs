@@ -1,13 +1,15 @@
-//! Conversations out of the store and into it: written down for people and programs, and read in. // R: S4
+//! Conversations out of the store and into it: written down for people and programs, and read in.
+// R: S4
 
 use super::tree::branch_path;
-use super::{ConversationInfo, created_response, find_conversation, now_ms};
+use super::{ConversationInfo, created_response, find_conversation};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
 use crate::portable::{
     self, ImportError, ImportFormat, ImportTarget, MediaLinks, PortableConversation, PortableTurn,
 };
 use crate::principal::{KeyScope, Principal};
+use crate::stamps::now_ms;
 use crate::state::AppState;
 use crate::turn_log;
 use axum::body::Bytes;
@@ -18,19 +20,19 @@ use http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use throughline::MediaStore;
-use throughline_store::catalog::{PageRequest, TurnParent};
+use throughline_store::{PageRequest, TurnParent};
 use throughline_wire::Media;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Largest file that can be imported, in bytes: more than ten thousand turns of text.
-pub const IMPORT_BYTES_MAX: usize = 64 << 20;
+pub(super) const IMPORT_BYTES_MAX: usize = 64 << 20;
 /// Files that pictures are looked up among, newest first.
 const LINKED_FILES_MAX: usize = 2_000;
 
 /// Export of one conversation, and `/v1/conversations/import`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(super) fn routes() -> OpenApiRouter<AppState> {
     let import = OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::max(IMPORT_BYTES_MAX));
     OpenApiRouter::new().routes(routes!(export)).merge(import)
 }
@@ -38,7 +40,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// Format of an exported conversation.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ConversationExportFormat {
+pub(super) enum ConversationExportFormat {
     /// Everything, one record a line; can be imported again.
     #[default]
     Jsonl,
@@ -50,7 +52,7 @@ pub enum ConversationExportFormat {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ExportQuery {
+pub(super) struct ExportQuery {
     /// `jsonl` (everything, can be imported again) or `markdown` (one branch, for people).
     #[serde(default)]
     #[param(inline)]
@@ -69,7 +71,7 @@ pub(super) async fn portable_turn(
     let no_turn = || ApiError::not_found("turn", turn_id);
     let row = state.catalog.turn(&principal.user, turn_id).await?.ok_or_else(no_turn)?;
     let events = turn_log::raw_events(&*state.log, turn_id).await?;
-    Ok(PortableTurn { id: row.id, parent, model: row.model, events })
+    Ok(PortableTurn { id: row.id, parent, model: row.model, rating: row.rating, events })
 }
 
 /// Takes a conversation in under new names, and answers with it.
@@ -120,7 +122,7 @@ async fn export(
         ConversationExportFormat::Markdown => {
             let mut messages = Vec::new();
             if let Some(leaf) = query.leaf.or(row.leaf_id) {
-                for (turn, _) in branch_path(&state, &principal, &id, &leaf).await? {
+                for (turn, _) in branch_path(&state, &principal.user, &id, &leaf).await? {
                     let Some(row) = state.catalog.turn(&principal.user, &turn).await? else { continue };
                     messages.push(turn_log::message_of(&*state.log, &row).await?);
                 }
@@ -177,6 +179,7 @@ impl MediaLinks for StoredFileLinks {
     (status = 201, description = "Created", body = ConversationInfo),
     (status = 400, description = "Invalid import; `line` says where", body = ErrorResponse),
     (status = 413, description = "The body is too large", body = ErrorResponse),
+    (status = 507, description = "The disk is full", body = ErrorResponse),
 ))]
 async fn import(
     State(state): State<AppState>,

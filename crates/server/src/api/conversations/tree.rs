@@ -1,4 +1,5 @@
-//! A conversation as a tree: all its turns in short, and the messages of one branch. // R: S4
+//! A conversation as a tree: all its turns in short, and the messages of one branch.
+// R: S4
 
 use super::{ConversationInfo, TurnNode, find_conversation};
 use crate::error::{ApiError, ErrorResponse};
@@ -8,7 +9,9 @@ use crate::state::AppState;
 use crate::turn_log;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use throughline_engine::fold::AssistantMessage;
+use throughline_store::TurnSummary;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -18,13 +21,13 @@ const MESSAGES_MAX: u32 = 200;
 const MESSAGES_DEFAULT: u32 = 50;
 
 /// `/v1/conversations/{conversation_id}` and its messages.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(get)).routes(routes!(list_messages))
 }
 
 /// A conversation with all its turns.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ConversationTree {
+pub(super) struct ConversationTree {
     /// The conversation.
     #[serde(flatten)]
     pub conversation: ConversationInfo,
@@ -34,7 +37,7 @@ pub struct ConversationTree {
 
 /// One message of a branch.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct BranchMessage {
+pub(super) struct BranchMessage {
     /// The turn that wrote it.
     pub turn_id: String,
     /// Event of the parent after which the branch continues; absent if it continues after the last one.
@@ -49,7 +52,7 @@ pub struct BranchMessage {
 
 /// Messages of a branch, oldest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct BranchMessages {
+pub(super) struct BranchMessages {
     /// Its last turn.
     pub leaf_id: Option<String>,
     /// Oldest first.
@@ -57,17 +60,24 @@ pub struct BranchMessages {
     /// `before` of the part in front of this one; absent = it begins here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
+    /// `after` of the part behind this one; absent = it ends here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
 }
 
 /// Selection of messages.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct MessagesQuery {
+pub(super) struct MessagesQuery {
     /// The last turn of the branch; absent = the conversation's leaf.
     leaf: Option<String>,
     /// Only messages before this turn: `before` of the previous response.
     before: Option<String>,
+    /// Only messages after this turn: `after` of the previous response.
+    after: Option<String>,
+    /// Messages on both sides of this turn. If it is not on the branch, the branch is one that goes through it.
+    around: Option<String>,
     /// Maximum number of messages, 1 to 200. Default 50, the newest.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
@@ -94,6 +104,7 @@ async fn get(
 #[utoipa::path(get, path = "/v1/conversations/{conversation_id}/messages", tag = "conversations",
     params(("conversation_id" = String, Path, description = "Id of the conversation"), MessagesQuery), responses(
     (status = 200, description = "Part of the branch, oldest first", body = BranchMessages),
+    (status = 400, description = "Invalid query", body = ErrorResponse),
     (status = 404, description = "Conversation or turn not found", body = ErrorResponse),
 ))]
 async fn list_messages(
@@ -108,39 +119,99 @@ async fn list_messages(
         let what = format!("`limit` is from 1 to {MESSAGES_MAX}");
         return Err(ApiError::bad_request("invalid_value", what).param("limit"));
     }
-    let conversation = find_conversation(&state, &principal, &id).await?.conversation;
-    let Some(leaf) = query.leaf.or(conversation.leaf_id) else {
-        return Ok(axum::Json(BranchMessages { leaf_id: None, messages: Vec::new(), before: None }));
-    };
-    let mut path = branch_path(&state, &principal, &id, &leaf).await?;
-    if let Some(before) = &query.before {
-        let at = path.iter().position(|(turn, _)| turn == before);
-        path.truncate(at.ok_or_else(|| ApiError::not_found("turn", before).param("before"))?);
+    if [&query.before, &query.after, &query.around].into_iter().flatten().count() > 1 {
+        let what = "only one of `before`, `after` and `around` can be answered";
+        return Err(ApiError::bad_request("invalid_value", what).param("around"));
     }
-    let skipped = path.len().saturating_sub(limit as usize);
-    let part = path.split_off(skipped);
-    let before = part.first().filter(|_| skipped > 0).map(|(turn, _)| turn.clone());
+    let user = principal.user.as_str();
+    let conversation = find_conversation(&state, &principal, &id).await?.conversation;
+    let Some(mut leaf) = query.leaf.or(conversation.leaf_id) else {
+        return Ok(axum::Json(BranchMessages {
+            leaf_id: None,
+            messages: Vec::new(),
+            before: None,
+            after: None,
+        }));
+    };
+    let mut path = branch_path(&state, user, &id, &leaf).await?;
+    if let Some(around) = &query.around
+        && !path.iter().any(|(turn, _)| turn == around)
+    {
+        // A turn of another conversation is none of this one.
+        branch_path(&state, user, &id, around).await?;
+        leaf = newest_leaf(state.catalog.tree(user, &id).await?, around);
+        path = branch_path(&state, user, &id, &leaf).await?;
+    }
+    let position = |wanted: &str, param: &str| {
+        let at = path.iter().position(|(turn, _)| turn == wanted);
+        at.ok_or_else(|| ApiError::not_found("turn", wanted).param(param))
+    };
+    let (len, limit) = (path.len(), limit as usize);
+    let (start, end) = if let Some(before) = &query.before {
+        let end = position(before, "before")?;
+        (end.saturating_sub(limit), end)
+    } else if let Some(after) = &query.after {
+        let start = position(after, "after")? + 1;
+        (start, len.min(start + limit))
+    } else if let Some(around) = &query.around {
+        // As many as wanted, if the branch has them, wherever the turn stands.
+        let start = position(around, "around")?.saturating_sub(limit / 2).min(len.saturating_sub(limit));
+        (start, len.min(start + limit))
+    } else {
+        (len.saturating_sub(limit), len)
+    };
+    let part = path.get(start..end).unwrap_or_default();
+    let before = part.first().filter(|_| start > 0).map(|(turn, _)| turn.clone());
+    let after = part.last().filter(|_| end < len).map(|(turn, _)| turn.clone());
+    let messages = branch_messages(&state, user, part).await?;
+    Ok(axum::Json(BranchMessages { leaf_id: Some(leaf), messages, before, after }))
+}
+
+/// The messages of a part of a branch.
+pub(super) async fn branch_messages(
+    state: &AppState,
+    user: &str,
+    part: &[(String, Option<u64>)],
+) -> Result<Vec<BranchMessage>, ApiError> {
     let mut messages = Vec::with_capacity(part.len());
     for (turn_id, cut_at) in part {
-        let Some(row) = state.catalog.turn(&principal.user, &turn_id).await? else { continue };
+        let Some(row) = state.catalog.turn(user, turn_id).await? else { continue };
         let message = turn_log::message_of(&*state.log, &row).await?;
-        messages.push(BranchMessage { turn_id, cut_at, status: row.status().to_owned(), message });
+        let status = row.status().to_owned();
+        messages.push(BranchMessage { turn_id: turn_id.clone(), cut_at: *cut_at, status, message });
     }
-    Ok(axum::Json(BranchMessages { leaf_id: Some(leaf), messages, before }))
+    Ok(messages)
+}
+
+/// Where one comes to from a turn by always taking the newest turn that continues all of the one before.
+fn newest_leaf(tree: Vec<TurnSummary>, from: &str) -> String {
+    // Oldest first, so that the newest one stays.
+    let next: HashMap<String, String> = tree
+        .into_iter()
+        .filter_map(|turn| {
+            let parent = turn.parent.filter(|parent| parent.seq.is_none())?;
+            Some((parent.turn_id, turn.id))
+        })
+        .collect();
+    let mut leaf = from;
+    while let Some(turn) = next.get(leaf) {
+        leaf = turn;
+    }
+    leaf.to_owned()
 }
 
 /// The turns from the beginning of a conversation to one of its turns, each with where the branch leaves it.
 pub(super) async fn branch_path(
     state: &AppState,
-    principal: &Principal,
+    user: &str,
     conversation: &str,
     leaf: &str,
 ) -> Result<Vec<(String, Option<u64>)>, ApiError> {
     let no_turn = || ApiError::not_found("turn", leaf);
-    let row = state.catalog.turn(&principal.user, leaf).await?.ok_or_else(no_turn)?;
+    let row = state.catalog.turn(user, leaf).await?.ok_or_else(no_turn)?;
     if row.conversation_id.as_deref() != Some(conversation) {
         return Err(no_turn());
     }
-    let path = state.catalog.path(&principal.user, leaf).await?;
+    let path = state.catalog.path(user, leaf).await?;
     Ok(path.into_iter().map(|turn| (turn.id, turn.cut_at)).collect())
 }

@@ -16,7 +16,12 @@ async function ask(path, body) {
   const headers = { "content-type": "application/json" };
   const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
   const answer = await response.json();
-  if (!response.ok) throw new Error([answer.error.message, answer.error.remedy].filter(Boolean).join(". "));
+  if (!response.ok) {
+    const error = new Error([answer.error.message, answer.error.remedy].filter(Boolean).join(". "));
+    // Nothing was used up: the link is good for another try.
+    error.again = response.status === 503;
+    throw error;
+  }
   return answer;
 }
 const say = (text) => { $("state").textContent = text; };
@@ -41,7 +46,7 @@ async function answer(decision, done) {
     say(done);
   } catch (error) {
     failed(error);
-    if (error instanceof TypeError) $("answers").hidden = false;
+    if (error instanceof TypeError || error.again) $("answers").hidden = false;
   }
 }
 $("approve").addEventListener("click", () => answer("approve", words.yes));

@@ -91,7 +91,7 @@ function example(given, depth = 0) {
   return { string: "", integer: 0, number: 0, boolean: false }[type] ?? null;
 }
 
-function coloured(text) {
+function colored(text) {
   const token = /("(?:[^"\\]|\\.)*")(\s*:)?|-?\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b|\b(?:true|false|null)\b/g;
   const parts = [];
   let at = 0;
@@ -105,7 +105,7 @@ function coloured(text) {
   return make("pre", { tabindex: "0" }, parts);
 }
 
-const shown = (value) => coloured(typeof value === "string" ? value : JSON.stringify(value, null, 2));
+const shown = (value) => colored(typeof value === "string" ? value : JSON.stringify(value, null, 2));
 const anchor = (method, path) => (method + path).replace(/[^a-z0-9]+/gi, "-").replace(/-$/, "");
 
 function address(path) {
@@ -225,7 +225,7 @@ async function stream(response, back) {
     const { value, done } = await reader.read();
     if (done) return;
     const below = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
-    box.append(...coloured(value).childNodes);
+    box.append(...colored(value).childNodes);
     if (below) box.scrollTop = box.scrollHeight;
   }
 }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 /// A turn that has not ended.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct OpenTurnInfo {
+pub(super) struct OpenTurnInfo {
     /// Id of the turn: `GET /v1/turns/{turn_id}` shows it, `POST …/cancel` stops it.
     pub turn_id: String,
     /// The conversation that it belongs to; absent = none.
@@ -52,7 +52,7 @@ impl From<RunningTurn> for OpenTurnInfo {
     (status = 200, description = "All turns that have not ended", body = ListPage<OpenTurnInfo>),
     (status = 403, description = "The key lacks a scope", body = ErrorResponse),
 ))]
-pub async fn list(
+pub(super) async fn list(
     State(state): State<AppState>,
     principal: Principal,
 ) -> Result<axum::Json<ListPage<OpenTurnInfo>>, ApiError> {

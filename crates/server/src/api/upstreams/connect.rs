@@ -1,7 +1,8 @@
 //! Connecting an upstream while the server runs: one that is known by name, with its key; or an address of one's own, by
-//! whoever sits at this machine. What is connected was asked first, and answered. R: O4, R4
+//! whoever sits at this machine. What is connected was asked first, and answered.
+// R: O4, R4
 
-use super::{UpstreamInfo, key_state, upstream_info};
+use super::{ModelFactsSchema, UpstreamInfo, key_state, known_facts, upstream_info};
 use crate::api::agents;
 use crate::api::page::ListPage;
 use crate::error::{ApiError, ErrorResponse};
@@ -15,9 +16,11 @@ use futures_util::future::join_all;
 use http::StatusCode;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 use throughline::config::{CustomEndpoint, DEMO, StoredUpstream, parse_pasted_key};
+use throughline::models::ModelFacts;
 use throughline::providers::{self, KnownProvider};
 use throughline::tools::builtin::http::non_public_reason;
 use throughline::wire::Dialect;
@@ -102,6 +105,9 @@ struct ConnectedUpstream {
     upstream: UpstreamInfo,
     /// Models that the upstream lists, newest first if it gives dates. Empty if it lists none.
     models: Vec<String>,
+    /// Known properties of these models: context size, output size and modalities.
+    #[schema(value_type = BTreeMap<String, ModelFactsSchema>)]
+    model_facts: BTreeMap<String, ModelFacts>,
     /// The agent that has the model now.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
@@ -243,7 +249,8 @@ async fn connect(
     let agents = state.app.agents_for(&Some(principal.user));
     let upstream =
         UpstreamInfo { is_stored: Some(true), ..upstream_info(&state.app, &upstream, &agents, true) };
-    Ok(axum::Json(ConnectedUpstream { upstream, models, agent }))
+    let model_facts = known_facts(&state.app, &name, models.iter().map(String::as_str));
+    Ok(axum::Json(ConnectedUpstream { upstream, models, model_facts, agent }))
 }
 
 /// Delete an upstream's stored key and connection. Running turns keep it.
@@ -372,7 +379,7 @@ async fn probe_upstream(upstream: &Upstream, model: Option<&str>) -> Result<Vec<
 }
 
 /// Error for an upstream that cannot be connected, at the field that can fix it.
-fn probe_error(upstream: &Upstream, error: &ProbeError) -> ApiError {
+pub(super) fn probe_error(upstream: &Upstream, error: &ProbeError) -> ApiError {
     let row = providers::find(upstream.name());
     let title = row.as_ref().map_or(upstream.name(), |row| row.title);
     let is_local = row.as_ref().is_some_and(KnownProvider::is_local);
@@ -421,10 +428,8 @@ fn probe_error(upstream: &Upstream, error: &ProbeError) -> ApiError {
         )
         .param("model")
         .remedy("name a model, as its documentation calls it"),
-        ProbeFailure::Refused => {
-            bad(StatusCode::BAD_GATEWAY, "upstream_refused", &format!("{title} refuses"))
-                .remedy("see what it says, or choose another model")
-        }
+        _ => bad(StatusCode::BAD_GATEWAY, "upstream_refused", &format!("{title} refuses"))
+            .remedy("see what it says, or choose another model"),
     }
 }
 
@@ -452,17 +457,15 @@ async fn custom_address(
     let refuse = |why: String| ApiError::bad_request("bad_base_url", why).param("base_url");
     let dialect_name = dialect.unwrap_or(Dialect::OpenaiChat.name());
     let dialect =
-        Dialect::ALL[..5].iter().copied().find(|dialect| dialect.name() == dialect_name).ok_or_else(
-            || {
-                let names: Vec<&str> = Dialect::ALL[..5].iter().map(|dialect| dialect.name()).collect();
-                ApiError::bad_request(
-                    "bad_dialect",
-                    format!("there is no wire format `{dialect_name}` to be spoken"),
-                )
-                .param("dialect")
-                .remedy(format!("one of {}", names.join(", ")))
-            },
-        )?;
+        Dialect::ALL.iter().copied().find(|dialect| dialect.name() == dialect_name).ok_or_else(|| {
+            let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
+            ApiError::bad_request(
+                "bad_dialect",
+                format!("there is no wire format `{dialect_name}` to be spoken"),
+            )
+            .param("dialect")
+            .remedy(format!("one of {}", names.join(", ")))
+        })?;
     Upstream::new(name, dialect, base_url).map_err(|error| refuse(error.to_string()))?;
     let url = Url::parse(base_url.trim()).map_err(|error| refuse(error.to_string()))?;
     let port = url.port_or_known_default().unwrap_or(443);

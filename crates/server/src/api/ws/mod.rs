@@ -1,4 +1,5 @@
-//! Several turns over one WebSocket: the same events, with `turn_id` and `seq` in each. // R: E2
+//! Several turns over one WebSocket: the same events, with `turn_id` and `seq` in each.
+// R: E2
 
 mod close_reason;
 mod ops;
@@ -19,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Subprotocol.
-pub const PROTOCOL: &str = "throughline.v1";
+pub(crate) const PROTOCOL: &str = "throughline.v1";
 /// Write buffer of a slow socket in bytes, in addition to the message being sent.
 const WRITE_BUFFER_BYTES_MAX: usize = 128 << 10;
 
@@ -27,7 +28,7 @@ const WRITE_BUFFER_BYTES_MAX: usize = 128 << 10;
 const READ_BUFFER_BYTES: usize = 4 << 10;
 
 /// `/v1/ws`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(connect))
 }
 

@@ -46,6 +46,43 @@ pub(super) enum ClientOp {
 pub(super) struct OpRequest {
     pub reference: Option<Value>,
     pub op: Result<ClientOp, ApiError>,
+    /// The same as a request over HTTP, if it is a command to a turn: its owner may be another server.
+    pub command: Option<CommandRequest>,
+}
+
+/// A command to a turn as a request over HTTP.
+#[derive(Debug)]
+pub(super) struct CommandRequest {
+    pub turn_id: String,
+    pub path: String,
+    /// JSON.
+    pub body: String,
+}
+
+/// True for ids as the server makes them: they stand in a path as they are.
+fn is_path_segment(id: &str) -> bool {
+    id.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+impl CommandRequest {
+    fn new(op: &str, mut fields: serde_json::Map<String, Value>) -> Option<Self> {
+        let mut take_id = |name: &str| match fields.remove(name) {
+            Some(Value::String(id)) if is_path_segment(&id) => Some(id),
+            _ => None,
+        };
+        let turn_id = take_id("turn_id")?;
+        let command = match op {
+            "approve" | "answer" => format!("approvals/{}", take_id("approval_id")?),
+            "cancel" => "cancel".to_owned(),
+            "cancel_call" => format!("calls/{}/cancel", take_id("tool_id")?),
+            "say" => "messages".to_owned(),
+            "result" => format!("calls/{}/result", take_id("tool_id")?),
+            _ => return None,
+        };
+        let path = format!("/v1/turns/{turn_id}/{command}");
+        Some(Self { turn_id, path, body: Value::Object(fields).to_string() })
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -145,7 +182,8 @@ pub(super) fn parse_request(text: &str) -> OpRequest {
     let mut fields: serde_json::Map<String, Value> = match parse_json(text.as_bytes()) {
         Ok(fields) => fields,
         Err(error) => {
-            return OpRequest { reference: None, op: Err(error.remedy("send one JSON object a message")) };
+            let op = Err(error.remedy("send one JSON object a message"));
+            return OpRequest { reference: None, op, command: None };
         }
     };
     let reference = fields.remove("ref");
@@ -153,10 +191,12 @@ pub(super) fn parse_request(text: &str) -> OpRequest {
         Some(Value::String(name)) => name,
         _ => {
             let error = ApiError::bad_request("missing_field", "`op` says what is wanted").param("op");
-            return OpRequest { reference, op: Err(error.remedy(format!("one of {}", OP_NAMES.join(", ")))) };
+            let op = Err(error.remedy(format!("one of {}", OP_NAMES.join(", "))));
+            return OpRequest { reference, op, command: None };
         }
     };
-    OpRequest { reference, op: parse_op(&name, Value::Object(fields)) }
+    let command = CommandRequest::new(&name, fields.clone());
+    OpRequest { reference, op: parse_op(&name, Value::Object(fields)), command }
 }
 
 fn parse_op(name: &str, fields: Value) -> Result<ClientOp, ApiError> {

@@ -2,11 +2,11 @@
 //! is full nothing is read from the log, and a client that takes nothing is closed.
 
 use super::close_reason::CloseReason;
-use super::ops::{self, ClientOp, OpRequest, ServerMessage, SnapshotMessage};
+use super::ops::{self, ClientOp, CommandRequest, OpRequest, ServerMessage, SnapshotMessage};
 use crate::api::{approvals, calls, clients, messages, turns};
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorDetail};
 use crate::gate::Gate;
-use crate::hub::TurnState;
+use crate::hub::{PeerAnswer, PeerCommand, TurnState};
 use crate::net::ConnectionCanceller;
 use crate::principal::Principal;
 use crate::state::AppState;
@@ -19,7 +19,6 @@ use futures_util::{SinkExt, StreamExt, stream};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline::{ClientHandle, TurnControl};
@@ -65,8 +64,6 @@ struct SocketSession {
     caller: SocketCaller,
     sink: SplitSink<WebSocket, Message>,
     canceller: Arc<ConnectionCanceller>,
-    /// Timeout for one message to the client.
-    send_timeout: Duration,
     subscriptions: HashMap<TurnId, Subscription>,
     updates: SelectAll<UpdateStream>,
     /// The tools that this client runs.
@@ -76,12 +73,11 @@ struct SocketSession {
 /// Serves one WebSocket to its end.
 pub(super) async fn run(caller: SocketCaller, socket: WebSocket, canceller: Arc<ConnectionCanceller>) {
     let (sink, incoming) = socket.split();
-    let send_timeout = Duration::from_millis(caller.state.limits.viewer_stall_ms_max);
+    caller.state.hub.watchdog().watch_connection(&canceller);
     let mut session = SocketSession {
         caller,
         sink,
         canceller,
-        send_timeout,
         subscriptions: HashMap::new(),
         updates: SelectAll::new(),
         client: None,
@@ -143,17 +139,8 @@ impl SocketSession {
     }
 
     async fn send(&mut self, message: Message) -> Result<(), SessionEnd> {
-        let mut sending = pin!(self.sink.send(message));
-        loop {
-            let taken = self.canceller.bytes_written();
-            match timeout(self.send_timeout, sending.as_mut()).await {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(_)) => return Err(None),
-                // A large message may take a slow client its time.
-                Err(_) if self.canceller.bytes_written() != taken => {}
-                Err(_) => return Err(Some(CloseReason::TooSlow)),
-            }
-        }
+        // A client that takes nothing is cut by the watchdog.
+        self.sink.send(message).await.map_err(|_| None)
     }
 
     async fn reply(
@@ -231,7 +218,7 @@ impl SocketSession {
     }
 
     async fn handle_text(&mut self, text: &str) -> Result<(), SessionEnd> {
-        let OpRequest { reference, op } = ops::parse_request(text);
+        let OpRequest { reference, op, command } = ops::parse_request(text);
         let reference = reference.as_ref();
         let op = match op {
             Ok(op) => op,
@@ -239,6 +226,16 @@ impl SocketSession {
                 return self.reply(&ServerMessage::Error { error: error.body().error }, reference).await;
             }
         };
+        if let Some(command) = command
+            && let Some(answer) = self.caller.forward(&command).await.transpose()
+        {
+            let answer = answer.and_then(PeerAnswer::into_json);
+            let reply = match &answer {
+                Ok(body) => forwarded_reply(body),
+                Err(error) => ServerMessage::Error { error: (**error).clone() },
+            };
+            return self.reply(&reply, reference).await;
+        }
         match self.execute(op, reference).await? {
             Ok(()) => Ok(()),
             Err(error) => self.reply(&ServerMessage::Error { error: error.body().error }, reference).await,
@@ -367,6 +364,19 @@ impl SocketSession {
 }
 
 impl SocketCaller {
+    /// Has another server perform a command, if that one runs the turn.
+    async fn forward(&self, command: &CommandRequest) -> Result<Option<PeerAnswer>, Box<ErrorDetail>> {
+        let (hub, turn) = (&self.state.hub, TurnId::new(command.turn_id.as_str()));
+        let forwarded = async {
+            if !hub.is_remote(&self.principal.user, &turn).await? {
+                return Ok(None);
+            }
+            let command = PeerCommand::post(&command.path, command.body.clone());
+            hub.forward(&self.principal, &turn, command).await
+        };
+        forwarded.await.map_err(|error: ApiError| Box::new(error.body().error))
+    }
+
     async fn turn_state(&self, turn: &str) -> Result<TurnState, ApiError> {
         self.state.hub.control(&self.principal.user, &TurnId::new(turn)).await
     }
@@ -428,6 +438,14 @@ impl SocketCaller {
         let (user, call) = (Some(self.principal.user.clone()), CallId::new(of.tool_id.as_str()));
         let outcome = self.state.app.answer_client_call(user, &call, of.result.into_answer()).await;
         calls::call_ack(outcome, &of.tool_id)
+    }
+}
+
+/// The message for a command that another server has performed.
+fn forwarded_reply(body: &Value) -> ServerMessage<'_> {
+    match (body["id"].as_str(), body["status"].as_str()) {
+        (Some(id), _) => ServerMessage::Queued { id: id.to_owned() },
+        (None, status) => ServerMessage::Done { status: status.unwrap_or("cancelling") },
     }
 }
 

@@ -1,12 +1,13 @@
 //! The body of a chat: pictures and files in it are kept as files while they are read, so that a chat with many of them
-//! needs no more memory than its text, and a picture that comes with every request of a chat is kept once. // R: R2, T12
+//! needs no more memory than its text, and a picture that comes with every request of a chat is kept once.
+// R: R2, T12
 
 use super::file_extractor::{ExtractError, ExtractEvent, FileExtractor};
 use crate::error::ApiError;
 use crate::extract;
 use crate::gate::drain;
-use crate::portable::new_id;
 use crate::principal::Principal;
+use crate::stamps::new_id;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
 use http::{HeaderMap, StatusCode};
@@ -14,9 +15,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::future::poll_fn;
 use std::pin::Pin;
-use throughline_store::BlobFolder;
-use throughline_store::blobs::BlobWriter;
-use throughline_store::catalog::NewFile;
+use throughline_store::{BlobFolder, BlobWriter, NewFile};
 
 /// Reads a body. What was in it as a large `data:` URL, or as sound, is an id of a file of the user's in what is given back.
 ///
@@ -56,11 +55,15 @@ async fn extract_files(
         {
             match extracted {
                 ExtractEvent::Begin { media_type } => {
+                    // As a new turn: what is held in reserve is for those that run.
+                    state.log.accepts_new_turns()?;
                     upload = Some(FileUpload::new(&state.blobs, media_type).await?)
                 }
                 ExtractEvent::Bytes(bytes) => {
                     if let Some(upload) = &mut upload {
                         upload.blob.write(&bytes).await?;
+                        // It may itself be what takes the room.
+                        state.log.accepts_new_turns()?;
                     }
                 }
                 ExtractEvent::End => {

@@ -1,6 +1,7 @@
 //! One answer on its way to the client: a viewer of the turn, its projection, and the rule that a turn ends with its client.
 
 use super::NO_APPROVER_TEXT;
+use crate::api::events::sse_response;
 use crate::chat_questions;
 use crate::error::ApiError;
 use crate::hub::{Hub, TurnState, WaitsFor};
@@ -96,7 +97,8 @@ impl ChatResponder {
     }
 
     /// Buffers the first chunks for a moment: a failure before the model's first token becomes an HTTP status, which
-    /// clients act on. // R: E2
+    /// clients act on.
+    // R: E2
     async fn buffer_head(&mut self) -> io::Result<Vec<ChatChunk>> {
         let deadline = Instant::now() + Duration::from_millis(self.state.limits.head_hold_ms);
         let mut buffered = Vec::new();
@@ -137,15 +139,11 @@ impl ChatResponder {
             let sending = next.is_ok().then_some(sending);
             Some((next, sending))
         });
-        let mut response = Response::new(Body::from_stream(body));
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        Ok(response)
+        Ok(sse_response(Body::from_stream(body)))
     }
 
-    /// The fold of the same pieces. // R: T13
+    /// The fold of the same pieces.
+    // R: T13
     async fn collect(mut self) -> Result<Response, ApiError> {
         let mut completion = ChatCompletion::default();
         while self.projection.ended().is_none() {
@@ -229,7 +227,8 @@ impl ChatResponder {
         }
     }
 
-    /// Ends the answer with the questions of the turn, if it waits for nothing else. // R: A3
+    /// Ends the answer with the questions of the turn, if it waits for nothing else.
+    // R: A3
     async fn end_with_questions(&mut self, after: EventSeq) -> io::Result<Vec<ChatChunk>> {
         let questions = self.projection.questions();
         if questions.is_empty() {
@@ -263,8 +262,8 @@ impl ChatStream {
                     chunks.iter().for_each(|piece| self.writer.write(piece, &mut bytes));
                 }
                 Ok(LogStep::Idle) => bytes = heartbeat(Timestamp::now().as_millisecond()),
-                // A clean end without a finish looks like success to most clients (surfaces.md §0.5), so the
-                // connection is broken off instead.
+                // A clean end without a finish looks like success to most clients (docs/openai-clients.md),
+                // so the connection is broken off instead.
                 Err(error) => return Some(Err(error)),
             }
         }

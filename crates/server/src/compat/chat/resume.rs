@@ -2,8 +2,8 @@
 //! them.
 //!
 //! The turn's own history is exact: it has the calls that the server ran in the same step, which the client has never
-//! seen. If the turn is gone (expired, stopped, another server's), or the request says which tool is to be called, the messages
-//! as given are answered by a new one.
+//! seen. If the turn is gone (expired, stopped), or the request says which tool is to be called, the messages as given are
+//! answered by a new one. A turn that another server of the same database runs is an error that names it.
 
 use super::responder::parse_event;
 use crate::chat_questions::{StoredQuestions, find_open};
@@ -14,6 +14,7 @@ use crate::state::AppState;
 use crate::surface::chat_completions::question::{QuestionReply, read_reply};
 use crate::surface::chat_completions::request::ChatRequest;
 use crate::surface::chat_completions::{ApprovalChannel, ChatProjection, call_id};
+use http::StatusCode;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline::TurnControl;
@@ -81,7 +82,7 @@ pub(super) async fn project_up_to(
 /// before ended.
 ///
 /// # Errors
-/// 400: the turn waits for more than the request brings.
+/// 400: the turn waits for more than the request brings. 503: another server runs it, or this one is starting.
 pub(super) async fn turn_awaiting_results(
     state: &AppState,
     principal: &Principal,
@@ -98,7 +99,7 @@ pub(super) async fn turn_awaiting_results(
     }
     turns.dedup();
     let [turn] = turns.as_slice() else { return Ok(None) };
-    let Ok(TurnState::Running(control)) = state.hub.control(&principal.user, turn).await else {
+    let Some(TurnState::Running(control)) = find_turn(state, &principal.user, turn).await? else {
         return Ok(None);
     };
 
@@ -143,7 +144,21 @@ pub(super) async fn turn_awaiting_results(
     Ok(Some(ResumableTurn { turn: turn.clone(), message_id, after, input: resume_input }))
 }
 
-/// The turn whose question the request answers, if there is one. The projection is brought to where its answer before ended. // R: A3
+/// The state of a turn; `None` if there is none, or it is another user's. One that this server cannot be sure of is an
+/// error: a second turn would run beside it.
+async fn find_turn(state: &AppState, user: &str, turn: &TurnId) -> Result<Option<TurnState>, ApiError> {
+    match state.hub.control(user, turn).await {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.status == StatusCode::NOT_FOUND => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The turn whose question the request answers, if there is one. The projection is brought to where its answer before ended.
+///
+/// # Errors
+/// 503: another server runs it, or this one is starting. The code is good for another try.
+// R: A3
 pub(super) async fn turn_awaiting_answer(
     state: &AppState,
     principal: &Principal,
@@ -159,6 +174,8 @@ pub(super) async fn turn_awaiting_answer(
         return Ok(None);
     };
     let turn = open_questions.turn();
+    // Before the code is used up. // R: A3
+    find_turn(state, user, &turn).await?;
     let is_expired = state.hub.unpark(user, &turn)? == UnparkOutcome::Ended;
     let Some(questions) = open_questions.claim(state, user).await? else { return Ok(None) };
     // It was answered elsewhere, or its time was over: a yes or a no still asks for the rest of it, and anything else is new.

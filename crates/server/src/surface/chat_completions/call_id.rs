@@ -8,7 +8,7 @@ use throughline_engine::TurnId;
 use throughline_wire::CallId;
 
 /// `turn_<id>.<n>` as `call_<id>_<n>`; any other id as it is.
-pub fn to_public(call: &CallId) -> String {
+pub(crate) fn to_public(call: &CallId) -> String {
     let parts = call.as_str().strip_prefix("turn_").and_then(|rest| rest.rsplit_once('.'));
     match parts {
         Some((turn, number)) => format!("call_{turn}_{number}"),
@@ -17,7 +17,7 @@ pub fn to_public(call: &CallId) -> String {
 }
 
 /// The call and the turn that an id means; `None` = it is none of ours.
-pub fn parse_public(id: &str) -> Option<(TurnId, CallId)> {
+pub(crate) fn parse_public(id: &str) -> Option<(TurnId, CallId)> {
     let (turn, number) = id.strip_prefix("call_")?.rsplit_once('_')?;
     let is_ours = turn.len() == 32
         && turn.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -1,16 +1,16 @@
 //! One thing that a client is told at a time, and how it is written.
 //!
 //! A piece is a role or a text or a call or an end and never two of them: clients look for one thing in a chunk and miss
-//! the other (LobeChat takes tool calls before text with a finish before reasoning before text; surfaces.md §3.1).
+//! the other (LobeChat takes tool calls before text with a finish before reasoning before text).
 
 use super::error::ChatErrorBody;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use throughline_wire::Usage;
 
-/// Fields that are equal in all chunks of one answer: LangChain concatenates fields that differ (surfaces.md §3.1).
+/// Fields that are equal in all chunks of one answer: LangChain concatenates fields that differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChunkHead {
+pub(crate) struct ChunkHead {
     /// `chatcmpl-…`
     pub id: String,
     /// When the answer began, in seconds since 1970.
@@ -21,7 +21,7 @@ pub struct ChunkHead {
 
 /// One thing.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ChatChunk {
+pub(crate) enum ChatChunk {
     /// Whose message it is: the assistant's. Once, first.
     Role,
     /// Visible text, appended.
@@ -51,7 +51,7 @@ pub enum ChatChunk {
 
 /// A call that the client is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolCallChunk {
+pub(crate) struct ToolCallChunk {
     /// Its place among the calls of this answer, from 0.
     pub index: usize,
     /// The key of its result.
@@ -64,7 +64,7 @@ pub struct ToolCallChunk {
 
 /// Why an answer ends, as OpenAI names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChatFinish {
+pub(crate) enum ChatFinish {
     /// The answer is complete.
     Stop,
     /// Cut by the token budget.
@@ -77,7 +77,7 @@ pub enum ChatFinish {
 
 impl ChatFinish {
     /// As it is written.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             ChatFinish::Stop => "stop",
             ChatFinish::Length => "length",
@@ -88,22 +88,22 @@ impl ChatFinish {
 }
 
 /// The first bytes of a stream, sent before anything is known: proxies and clients see that there is an answer.
-pub const STREAM_OPEN: &[u8] = b": open\n\n";
+pub(crate) const STREAM_OPEN: &[u8] = b": open\n\n";
 
 /// A sign of life while nothing else comes: a comment, which every client skips.
-pub fn heartbeat(now_ms: i64) -> Vec<u8> {
+pub(crate) fn heartbeat(now_ms: i64) -> Vec<u8> {
     format!(": hb {now_ms}\n\n").into_bytes()
 }
 
-/// Writes pieces as server-sent events, framed with LF (some clients split on nothing else; surfaces.md §0.6).
-pub struct ChunkWriter {
+/// Writes pieces as server-sent events, framed with LF (some clients split on nothing else).
+pub(crate) struct ChunkWriter {
     /// Everything of a chunk in front of its `choices`.
     prefix: String,
 }
 
 impl ChunkWriter {
     /// A writer of chunks with this head.
-    pub fn new(head: &ChunkHead) -> Self {
+    pub(crate) fn new(head: &ChunkHead) -> Self {
         let whole = json!({
             "id": head.id, "object": "chat.completion.chunk", "created": head.created, "model": head.model,
         });
@@ -114,7 +114,7 @@ impl ChunkWriter {
     }
 
     /// Appends a piece.
-    pub fn write(&self, chunk: &ChatChunk, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, chunk: &ChatChunk, out: &mut Vec<u8>) {
         match chunk {
             ChatChunk::Role => self.delta(r#"{"role":"assistant","content":""}"#, "", out),
             // Most chunks are these: written without a tree of values.
@@ -180,7 +180,7 @@ impl ChunkWriter {
 }
 
 /// Tokens as OpenAI writes them. What is not known counts as 0: the fields are required.
-pub fn usage_value(usage: &Usage) -> Value {
+pub(super) fn usage_value(usage: &Usage) -> Value {
     let (input, output) = (usage.prompt_tokens().unwrap_or(0), usage.output_tokens.unwrap_or(0));
     json!({
         "prompt_tokens": input,

@@ -1,4 +1,5 @@
-//! An answer without streaming: the fold of the same pieces. // R: T13
+//! An answer without streaming: the fold of the same pieces.
+// R: T13
 
 use super::chunk::{ChatChunk, ChatFinish, ChunkHead, ToolCallChunk, usage_value};
 use super::error::ChatErrorBody;
@@ -7,7 +8,7 @@ use throughline_wire::Usage;
 
 /// Accumulator of chunks.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ChatCompletion {
+pub(crate) struct ChatCompletion {
     content: String,
     refusal: String,
     reasoning: String,
@@ -20,7 +21,7 @@ pub struct ChatCompletion {
 
 impl ChatCompletion {
     /// Takes the next piece.
-    pub fn push(&mut self, chunk: ChatChunk) {
+    pub(crate) fn push(&mut self, chunk: ChatChunk) {
         match chunk {
             ChatChunk::Content(text) => self.content.push_str(&text),
             ChatChunk::Refusal(text) => self.refusal.push_str(&text),
@@ -34,13 +35,8 @@ impl ChatCompletion {
         }
     }
 
-    /// The text of the answer.
-    pub fn content(&self) -> &str {
-        &self.content
-    }
-
     /// The `chat.completion`, or why there is none. `None` = the pieces ended without either.
-    pub fn into_body(self, head: &ChunkHead) -> Option<Result<Value, ChatErrorBody>> {
+    pub(crate) fn into_body(self, head: &ChunkHead) -> Option<Result<Value, ChatErrorBody>> {
         if let Some(error) = self.error {
             return Some(Err(error));
         }

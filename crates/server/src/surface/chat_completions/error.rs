@@ -5,7 +5,7 @@ use throughline_engine::{TurnFault, TurnStatus};
 
 /// `{"error": {...}}`: the body of a refused request, or a data line of a stream that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChatErrorBody {
+pub(crate) struct ChatErrorBody {
     /// Everything that a person should know: clients show this and nothing else.
     pub message: String,
     /// The class: `upstream_error`, `server_error`.
@@ -22,7 +22,7 @@ pub struct ChatErrorBody {
 
 /// Usefulness of an automatic retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RetryHint {
+pub(crate) enum RetryHint {
     /// The client knows by the status.
     ByStatus,
     /// It does not, though the status looks as if.
@@ -93,7 +93,7 @@ impl ChatErrorBody {
     }
 
     /// As it is served.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let Self { message, kind, code, .. } = self;
         json!({"error": {"message": message, "type": kind, "code": code, "param": null}})
     }
@@ -106,7 +106,6 @@ pub struct InvalidRequestError {
     pub code: &'static str,
     /// Description of the error, in a sentence.
     pub message: String,
-    /// Remedy.
     pub remedy: Option<String>,
     /// Where: `messages[3].content[0]`.
     pub param: String,

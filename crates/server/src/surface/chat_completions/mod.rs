@@ -1,15 +1,16 @@
 //! A turn as OpenAI Chat Completions: events in, chunks out. Pure: no socket, no clock, and no type of the web framework.
 //!
-//! Every rule here was learnt on a real client (`reference/surfaces.md` §3; which client, in [docs/openai-clients.md]):
+//! Every rule here was learned from a real client; [docs/openai-clients.md] names the clients:
 //! one role, one finish, one `[DONE]`; one thing a chunk; what only we know on a key of its own, `throughline`, of an
 //! otherwise empty chunk, since named events and foreign objects break clients; never a call that the server runs as
-//! `tool_calls`, since clients run those again. // R: E2, T13
+//! `tool_calls`, since clients run those again.
 //!
 //! [docs/openai-clients.md]: https://github.com/throughline/throughline/blob/main/docs/openai-clients.md
+// R: E2, T13
 
-pub mod call_id;
+pub(crate) mod call_id;
 pub(crate) mod question;
-pub mod request;
+pub(crate) mod request;
 
 mod chunk;
 mod completion;
@@ -17,11 +18,11 @@ mod error;
 mod text_joiner;
 mod tool_display;
 
-pub use chunk::{
-    ChatChunk, ChatFinish, ChunkHead, ChunkWriter, STREAM_OPEN, ToolCallChunk, heartbeat, usage_value,
+pub(crate) use chunk::{
+    ChatChunk, ChatFinish, ChunkHead, ChunkWriter, STREAM_OPEN, ToolCallChunk, heartbeat,
 };
-pub use completion::ChatCompletion;
-pub use error::InvalidRequestError;
+pub(crate) use completion::ChatCompletion;
+pub(crate) use error::InvalidRequestError;
 pub(crate) use error::{ChatErrorBody, RetryHint};
 
 use chunk::add_usage;
@@ -37,9 +38,9 @@ use throughline_wire::{CallId, FinishReason, Usage};
 use tool_display::{DisplayedCall, StatusPhase};
 
 /// Presence of a final chunk with token counts. OpenAI's own idiom `chunk.choices[0]` fails on that chunk, so it is
-/// sent only on request (surfaces.md §3).
+/// sent only on request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UsageChunk {
+pub(crate) enum UsageChunk {
     /// `stream_options.include_usage` is set, or the answer is not streamed.
     Wanted,
     /// It is not.
@@ -49,7 +50,7 @@ pub enum UsageChunk {
 
 /// Selection of the texts that form the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AnswerText {
+pub(crate) enum AnswerText {
     /// All of them, one after the other.
     #[default]
     EveryStep,
@@ -60,7 +61,7 @@ pub enum AnswerText {
 
 /// End of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerEnd {
+pub(crate) enum AnswerEnd {
     /// The turn is over.
     TurnEnded,
     /// The turn waits for the client's own tools, and will go on in another answer.
@@ -71,7 +72,7 @@ pub enum AnswerEnd {
 
 /// Where questions whether a call may run are put.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ApprovalChannel {
+pub(crate) enum ApprovalChannel {
     /// To whoever reads the events: the answer goes on when they are answered.
     #[default]
     Events,
@@ -82,7 +83,7 @@ pub enum ApprovalChannel {
 }
 
 /// One answer: a turn from its beginning, or from where an answer before ended with calls for the client.
-pub struct ChatProjection {
+pub(crate) struct ChatProjection {
     usage_chunk: UsageChunk,
     render: ToolRendering,
     answer_text: AnswerText,
@@ -181,7 +182,7 @@ enum ToolRunner {
 
 impl ChatProjection {
     /// An answer of which nothing has been said.
-    pub fn new(usage_chunk: UsageChunk, render: ToolRendering) -> Self {
+    pub(crate) fn new(usage_chunk: UsageChunk, render: ToolRendering) -> Self {
         Self {
             usage_chunk,
             render,
@@ -205,7 +206,7 @@ impl ChatProjection {
     }
 
     /// The same with these texts. What is shown of tools goes to the reasoning where only JSON can stand in the answer.
-    pub fn with_text(mut self, answer_text: AnswerText) -> Self {
+    pub(crate) fn with_text(mut self, answer_text: AnswerText) -> Self {
         self.answer_text = answer_text;
         if answer_text == AnswerText::LastStep
             && matches!(self.render, ToolRendering::Text | ToolRendering::Details)
@@ -215,19 +216,18 @@ impl ChatProjection {
         self
     }
 
-    /// Rendering of tools.
-    pub fn render(&self) -> ToolRendering {
+    pub(crate) fn render(&self) -> ToolRendering {
         self.render
     }
 
     /// The same, and questions are put there.
     #[must_use]
-    pub fn with_approval_channel(self, channel: ApprovalChannel) -> Self {
+    pub(crate) fn with_approval_channel(self, channel: ApprovalChannel) -> Self {
         Self { approval_channel: channel, ..self }
     }
 
     /// True for a question that the format cannot express, so that nobody will answer it.
-    pub fn cannot_ask(&self, question: QuestionKind) -> bool {
+    pub(crate) fn cannot_ask(&self, question: QuestionKind) -> bool {
         match self.approval_channel {
             ApprovalChannel::Events => false,
             // What a running tool asks is filled in or done elsewhere; a chat window has a yes and a no.
@@ -237,24 +237,24 @@ impl ChatProjection {
     }
 
     /// Another answer of the same kind, of which nothing has been said.
-    pub fn new_answer(&self) -> Self {
+    pub(crate) fn new_answer(&self) -> Self {
         Self::new(self.usage_chunk, self.render)
             .with_text(self.answer_text)
             .with_approval_channel(self.approval_channel)
     }
 
     /// The first piece, to be sent before anything is known of the answer.
-    pub fn opening(&self) -> ChatChunk {
+    pub(crate) fn opening(&self) -> ChatChunk {
         ChatChunk::Role
     }
 
     /// Takes an event that an answer before has shown.
-    pub fn replay(&mut self, event: &Event) {
+    pub(crate) fn replay(&mut self, event: &Event) {
         self.track(event);
     }
 
     /// The client brings the results of the calls that it was given.
-    pub fn resume_with_results(&mut self) {
+    pub(crate) fn resume_with_results(&mut self) {
         self.started = false;
         for call in self.calls.iter_mut().filter(|call| call.waits_for_client()) {
             call.handover = HandoverState::Delivered;
@@ -262,7 +262,7 @@ impl ChatProjection {
     }
 
     /// The client brings the answer to the questions that it was given.
-    pub fn resume_with_answer(&mut self) {
+    pub(crate) fn resume_with_answer(&mut self) {
         self.started = false;
         for open_question in self.calls.iter_mut().filter_map(|call| call.question.as_mut()) {
             open_question.handover = HandoverState::Delivered;
@@ -271,7 +271,7 @@ impl ChatProjection {
 
     /// The questions that the answer is to end with, once the turn waits for nothing else. They are put with
     /// [`end_with_question`](Self::end_with_question), and nothing follows them.
-    pub fn questions(&self) -> Vec<CallQuestion> {
+    pub(crate) fn questions(&self) -> Vec<CallQuestion> {
         let waits = |call: &ChatCall| call.question.is_some() || call.waits_for_client();
         let mut open = self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed);
         let is_due = self.approval_channel == ApprovalChannel::Text
@@ -296,7 +296,7 @@ impl ChatProjection {
     }
 
     /// Ends the answer with this text, which asks.
-    pub fn end_with_question(&mut self, text: &str) -> Vec<ChatChunk> {
+    pub(crate) fn end_with_question(&mut self, text: &str) -> Vec<ChatChunk> {
         let mut out = Vec::new();
         self.open.clear();
         self.flush_held(&mut out);
@@ -307,7 +307,7 @@ impl ChatProjection {
     }
 
     /// Takes the next event: what the client is told of it, in order. Nothing once the answer has [`ended`](Self::ended).
-    pub fn push(&mut self, event: &Event) -> Vec<ChatChunk> {
+    pub(crate) fn push(&mut self, event: &Event) -> Vec<ChatChunk> {
         let mut out = Vec::new();
         if self.ended.is_some() {
             return out;
@@ -319,7 +319,7 @@ impl ChatProjection {
             self.flush_held(&mut out);
         }
         self.render_event(event, &mut out);
-        if let EventKind::StreamEnd { status } = event.kind {
+        if let EventKind::StreamEnd { status, .. } = event.kind {
             self.end(status, &mut out);
         } else if self.waits_only_for_client() && self.client_calls().all(ChatCall::is_undelivered) {
             self.hand_over_calls(&mut out);
@@ -327,23 +327,23 @@ impl ChatProjection {
         out
     }
 
-    pub fn has_started(&self) -> bool {
+    pub(crate) fn has_started(&self) -> bool {
         self.started
     }
 
     /// End of the answer, once everything has been sent.
-    pub fn ended(&self) -> Option<AnswerEnd> {
+    pub(crate) fn ended(&self) -> Option<AnswerEnd> {
         self.ended
     }
 
     /// True while the turn, as far as its events are known, waits only for the client.
-    pub fn waits_only_for_client(&self) -> bool {
+    pub(crate) fn waits_only_for_client(&self) -> bool {
         let mut open = self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed).peekable();
         self.step_ended && open.peek().is_some() && open.all(ChatCall::waits_for_client)
     }
 
     /// The calls that the client is to run, in order.
-    pub fn client_call_ids(&self) -> Vec<CallId> {
+    pub(crate) fn client_call_ids(&self) -> Vec<CallId> {
         self.client_calls().map(|call| call.id.clone()).collect()
     }
 
@@ -434,10 +434,11 @@ impl ChatProjection {
         self.calls.iter_mut().rev().find(|call| call.id == *id)
     }
 
+    #[deny(clippy::wildcard_enum_match_arm)]
     fn render_event(&mut self, event: &Event, out: &mut Vec<ChatChunk>) {
         match &event.kind {
-            EventKind::ContentDelta { text } => self.append_text(event.block, text, out),
-            EventKind::Thinking { text } => self.append_text(event.block, text, out),
+            EventKind::ContentDelta { text, .. } => self.append_text(event.block, text, out),
+            EventKind::Thinking { text, .. } => self.append_text(event.block, text, out),
             EventKind::BlockStart(start) => self.open_block(event, start, out),
             EventKind::BlockEnd => {
                 if let Some(at) = event.block {
@@ -488,19 +489,22 @@ impl ChatProjection {
             | EventKind::SessionStats(_)
             | EventKind::StreamEnd { .. } => out.push(event_chunk(event, None)),
             EventKind::StepStart { .. } => self.move_step_text_to_reasoning(out),
-            EventKind::ToolInputDelta { .. } | EventKind::Unrecognised => {}
+            // What the model alone is told is shown to nobody.
+            EventKind::ToolInputDelta { .. } | EventKind::ModelText { .. } | EventKind::Unrecognised => {}
+            _ => out.push(event_chunk(event, None)),
         }
     }
 
+    #[deny(clippy::wildcard_enum_match_arm)]
     fn open_block(&mut self, event: &Event, start: &BlockStart, out: &mut Vec<ChatChunk>) {
         let channel = match start {
-            BlockStart::Text { code } if code.as_deref() == Some("refusal") => OutputChannel::Refusal,
+            BlockStart::Text { code, .. } if code.as_deref() == Some("refusal") => OutputChannel::Refusal,
             BlockStart::Text { .. } => OutputChannel::Content,
             BlockStart::Thinking => OutputChannel::Reasoning,
             BlockStart::Audio => OutputChannel::Other,
             BlockStart::Image(media) => {
                 out.push(event_chunk(event, None));
-                if matches!(self.render, ToolRendering::Text | ToolRendering::Details) {
+                if matches!(self.render, ToolRendering::Text | ToolRendering::Details | ToolRendering::Vcp) {
                     self.held_texts.push(tool_display::picture(media).into());
                     self.flush_held(out);
                 }
@@ -512,6 +516,7 @@ impl ChatProjection {
             }
             // The error itself follows.
             BlockStart::Error(_) | BlockStart::Unrecognised => return,
+            _ => OutputChannel::Other,
         };
         let Some(at) = event.block else { return };
         self.open.insert(at, channel);
@@ -568,7 +573,7 @@ impl ChatProjection {
         let id = call_id::to_public(&call.id);
         let display = call.display(&id);
         let text = match self.render {
-            ToolRendering::None => String::new(),
+            ToolRendering::None | ToolRendering::Vcp => String::new(),
             ToolRendering::Text => tool_display::start_line(&display),
             ToolRendering::Details => tool_display::start_card(&display),
             ToolRendering::Reasoning => tool_display::thought(&display.summary()),
@@ -582,7 +587,7 @@ impl ChatProjection {
                 self.held_texts.push(HeldText { text, start_of: event.tool_id.clone() })
             }
             ToolRendering::Reasoning => self.held_thoughts.push(text),
-            ToolRendering::None | ToolRendering::OwuiEvent => {}
+            ToolRendering::None | ToolRendering::OwuiEvent | ToolRendering::Vcp => {}
         }
         self.flush_held(out);
     }
@@ -601,12 +606,13 @@ impl ChatProjection {
             ToolRendering::Details => tool_display::result_card(&display, result),
             ToolRendering::Reasoning => tool_display::result_thought(&display, result),
             ToolRendering::OwuiEvent => display.summary(),
+            ToolRendering::Vcp => tool_display::result_information(&display, result),
         };
         let status =
             (self.render == ToolRendering::OwuiEvent).then(|| tool_display::status(&line, StatusPhase::Done));
         out.push(event_chunk(event, status));
         match self.render {
-            ToolRendering::Text | ToolRendering::Details => {
+            ToolRendering::Text | ToolRendering::Details | ToolRendering::Vcp => {
                 self.held_texts.retain(|held| held.start_of.is_none() || held.start_of != event.tool_id);
                 self.held_texts.push(line.into());
             }
@@ -625,7 +631,7 @@ impl ChatProjection {
                 self.held_texts.push(tool_display::quote_line(text).into())
             }
             ToolRendering::Reasoning => self.held_thoughts.push(tool_display::thought(text)),
-            ToolRendering::None | ToolRendering::OwuiEvent => {}
+            ToolRendering::None | ToolRendering::OwuiEvent | ToolRendering::Vcp => {}
         }
         self.flush_held(out);
     }
@@ -747,3 +753,6 @@ fn event_chunk(event: &Event, status: Option<Value>) -> ChatChunk {
     }
     ChatChunk::Event { event: value, status }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
-//! A question whether calls may run, as the end of an answer in a chat window, and the message that answers it. // R: A2, A3
+//! A question whether calls may run, as the end of an answer in a chat window, and the message that answers it.
 //!
 //! The person reads it among words of models and tools, and the answer comes back as one more chat message, in a history
 //! that the client holds. So nothing in it counts but a code that is in no other place: random, good once, in the
 //! assistant's last message, under the question word for word as it was asked.
+// R: A2, A3
 
 use serde_json::Value;
 use throughline_engine::ApprovalDecision;
@@ -11,24 +12,24 @@ use throughline_wire::{Message, UserPart, visible};
 /// Prefix of a code. No text of a model or tool reaches a client with it: see [`CodeMasker`].
 const MARK: &str = "tlq_";
 /// Random bytes of a code: nobody guesses it.
-pub const CODE_BYTES: usize = 16;
+pub(crate) const CODE_BYTES: usize = 16;
 const CODE_CHARS: usize = MARK.len() + 2 * CODE_BYTES;
 /// Context of the hash: another use of the same bytes has another hash.
 const HASH_CONTEXT: &str = "throughline 2026-11-23 code of a question in a chat";
 
 /// A secret of one use: it answers a question in a chat, or opens its link.
 #[derive(Clone, PartialEq, Eq)]
-pub struct AnswerCode(String);
+pub(crate) struct AnswerCode(String);
 
 impl AnswerCode {
     /// The code of these random bytes.
-    pub fn of(random: [u8; CODE_BYTES]) -> Self {
+    pub(crate) fn of(random: [u8; CODE_BYTES]) -> Self {
         let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         Self(format!("{MARK}{digits}"))
     }
 
     /// A code, if the text is one and nothing else.
-    pub fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(MARK)?;
         let is_code =
             text.len() == CODE_CHARS && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
@@ -36,19 +37,19 @@ impl AnswerCode {
     }
 
     /// As it is shown, once.
-    pub fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
     /// Hash of the code, as stored.
-    pub fn hash(&self) -> String {
+    pub(crate) fn hash(&self) -> String {
         blake3::Hasher::new_derive_key(HASH_CONTEXT).update(self.0.as_bytes()).finalize().to_hex().to_string()
     }
 }
 
 /// A call that asks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CallQuestion {
+pub(crate) struct CallQuestion {
     /// The key of the answer.
     pub approval_id: String,
     /// Hash of the arguments that the person sees.
@@ -60,7 +61,7 @@ pub struct CallQuestion {
 }
 
 /// The end of an answer that asks: arguments whole, how to answer, a link, and the code as the last word.
-pub fn question_text(questions: &[CallQuestion], link: &str, code: &AnswerCode) -> String {
+pub(crate) fn question_text(questions: &[CallQuestion], link: &str, code: &AnswerCode) -> String {
     let mut out = String::new();
     for CallQuestion { question, arguments, .. } in questions {
         out.push_str(&super::tool_display::quote_line(question));
@@ -77,7 +78,7 @@ pub fn question_text(questions: &[CallQuestion], link: &str, code: &AnswerCode) 
 }
 
 /// The code at the end of what the assistant said last, if nothing but the user has spoken since.
-pub fn last_question(history: &[Message]) -> Option<(AnswerCode, &str)> {
+pub(crate) fn last_question(history: &[Message]) -> Option<(AnswerCode, &str)> {
     let last = history.iter().rev().find(|message| !matches!(message, Message::User(_)))?;
     let Message::Step(step) = last else { return None };
     if !step.calls.is_empty() {
@@ -90,12 +91,12 @@ pub fn last_question(history: &[Message]) -> Option<(AnswerCode, &str)> {
 }
 
 /// Text in the form for comparison: all characters except white space, which clients trim and rewrap.
-pub fn normalized(text: &str) -> String {
+pub(crate) fn normalized(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 /// True if a text ends with a question of this length and hash.
-pub fn ends_with_question(text: &str, chars: usize, hash: &str) -> bool {
+pub(crate) fn ends_with_question(text: &str, chars: usize, hash: &str) -> bool {
     let text = normalized(text);
     let Some(skip) = text.chars().count().checked_sub(chars) else { return false };
     let question: String = text.chars().skip(skip).collect();
@@ -104,7 +105,7 @@ pub fn ends_with_question(text: &str, chars: usize, hash: &str) -> bool {
 
 /// Reply of a user to a question.
 #[derive(Clone, Debug, PartialEq)]
-pub enum QuestionReply {
+pub(crate) enum QuestionReply {
     /// Yes or no, and nothing else.
     Plain(ApprovalDecision),
     /// Anything else: a no, and this is why.
@@ -112,7 +113,7 @@ pub enum QuestionReply {
 }
 
 /// Reads the messages of the user behind a question.
-pub fn read_reply<'a>(parts: impl IntoIterator<Item = &'a UserPart>) -> QuestionReply {
+pub(crate) fn read_reply<'a>(parts: impl IntoIterator<Item = &'a UserPart>) -> QuestionReply {
     let mut texts = Vec::new();
     let mut is_text = true;
     for part in parts {
@@ -130,7 +131,8 @@ pub fn read_reply<'a>(parts: impl IntoIterator<Item = &'a UserPart>) -> Question
 
 /// A yes or a no in English or Chinese, and nothing else.
 fn parse_decision(text: &str) -> Option<ApprovalDecision> {
-    let word = text.trim().trim_end_matches(['.', '!', '。', '!']).trim_end().to_lowercase();
+    let word =
+        text.trim().trim_end_matches(['.', '!', '。', '\u{ff01}', '\u{ff0e}']).trim_end().to_lowercase();
     match word.as_str() {
         "yes" | "y" | "是" | "是的" | "好" | "好的" | "可以" | "同意" => {
             Some(ApprovalDecision::Approve)
@@ -143,7 +145,7 @@ fn parse_decision(text: &str) -> Option<ApprovalDecision> {
 }
 
 /// Takes codes out of what a model is told: it never sees one, so it cannot repeat one.
-pub fn strip_codes(text: &mut String) {
+pub(crate) fn strip_codes(text: &mut String) {
     if !text.contains(MARK) {
         return;
     }
@@ -259,10 +261,24 @@ mod tests {
     #[test]
     fn a_yes_is_a_yes_and_nothing_else() {
         let reply = |text: &str| read_reply(&[UserPart::Text { text: text.to_owned() }]);
-        for yes in ["yes", " Yes. ", "YES!", "y", "是", "是的。", "好的", "可以", "同意"] {
+        for yes in [
+            "yes",
+            " Yes. ",
+            "YES!",
+            "y",
+            "是",
+            "是的。",
+            "好的",
+            "可以",
+            "同意",
+            "好的\u{ff01}",
+            "是的\u{ff0e}",
+            "可以\u{ff01}\u{ff01}",
+            "yes\u{ff01}",
+        ] {
             assert_eq!(reply(yes), QuestionReply::Plain(ApprovalDecision::Approve), "{yes}");
         }
-        for no in ["no", "No.", "n", "否", "不", "不要", "不行!"] {
+        for no in ["no", "No.", "n", "否", "不", "不要", "不行!", "不行\u{ff01}", "不\u{ff0e}"] {
             assert_eq!(reply(no), QuestionReply::Plain(ApprovalDecision::Deny), "{no}");
         }
         for words in ["yes, but not this file", "yes\nno", "ye\u{200b}s", "", "是不是", "yesyes", "不好说"]

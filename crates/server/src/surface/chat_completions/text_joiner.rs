@@ -1,5 +1,6 @@
 //! Running text that is put together from blocks, with an empty line between two of them. Nothing in it looks like a code of
-//! ours, but in the one text that it [closes with](Prose::close_with). // R: A3
+//! ours, but in the one text that it [closes with](Prose::close_with).
+// R: A3
 
 use super::question::CodeMasker;
 
@@ -13,7 +14,6 @@ enum ParagraphGap {
     None,
     /// The next text is a new paragraph, and the empty line is still missing.
     Pending,
-    /// There is one.
     Written,
 }
 

@@ -1,7 +1,10 @@
 //! Tool calls of the history.
 
-use super::{CatalogDb, CatalogRow, SqlParam, SqlText, bind, page_params, query_one, query_optional, sql};
-use crate::catalog::texts::{like_pattern, replace_nul, validate_id};
+use super::windows::SearchWindow;
+use super::{
+    CatalogDb, CatalogRow, SqlParam, SqlText, bind, page_params, query_one, query_optional, sql, text_pattern,
+};
+use crate::catalog::texts::{replace_nul, validate_id};
 use crate::catalog::{
     CallCounts, CallFilter, CallRow, CallSample, CatalogLimits, NamedCount, PagePosition, PageRequest,
     ResultPage, SampleRange, SampleRows,
@@ -42,7 +45,7 @@ macro_rules! filtered {
     };
 }
 
-pub(crate) async fn put(db: &mut impl CatalogDb, user: &str, calls: &[CallRow]) -> Result<u64, StoreError> {
+pub(crate) async fn put(db: &mut dyn CatalogDb, user: &str, calls: &[CallRow]) -> Result<u64, StoreError> {
     let put = sql!(
         "INSERT INTO call (turn_id, tool_id, user_id, conversation_id, step, tool_name, source, effect, status,
             arguments, output_summary, error, started_at, duration_ms)
@@ -77,7 +80,7 @@ pub(crate) async fn put(db: &mut impl CatalogDb, user: &str, calls: &[CallRow]) 
 }
 
 pub(crate) async fn get(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     turn_id: &str,
     tool_id: &str,
@@ -86,61 +89,99 @@ pub(crate) async fn get(
     query_optional(db, &get, bind![turn_id, tool_id, user], call).await
 }
 
+const LIST: SqlText = filtered!(
+    "SELECT *",
+    " AND ($11 IS NULL OR (started_at, tool_id) < ($11, $12))
+     ORDER BY started_at DESC, tool_id DESC LIMIT $13"
+);
+
+/// For a [`SearchWindow`] of calls.
+const EDGE: SqlText = sql!(
+    "SELECT started_at AS at FROM call WHERE user_id = $1 AND started_at < coalesce($2, 9223372036854775807)
+     ORDER BY started_at DESC, tool_id DESC LIMIT 1 OFFSET $3"
+);
+
+/// A page of calls; with a text, as much of it as is found in the time of a search.
 pub(crate) async fn list(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     limits: &CatalogLimits,
     user: &str,
     filter: &CallFilter,
     page: &PageRequest,
 ) -> Result<ResultPage<CallRow>, StoreError> {
-    let (at, id, rows) = page_params(page)?;
-    let list = filtered!(
-        "SELECT *",
-        " AND ($11 IS NULL OR (started_at, tool_id) < ($11, $12))
-         ORDER BY started_at DESC, tool_id DESC LIMIT $13"
-    );
-    let mut params = filter_params(limits, user, filter)?;
-    params.extend([SqlParam::from(at), SqlParam::from(id), SqlParam::from(rows)]);
-    let calls = db.query(&list, &params, call).await?;
-    Ok(ResultPage::from_rows(calls, page.rows(), |call| PagePosition {
-        at: call.started_at,
-        id: call.tool_id.clone(),
-    }))
+    let position = |call: &CallRow| PagePosition { at: call.started_at, id: call.tool_id.clone() };
+    let pattern = text_pattern(limits, filter.text.as_deref())?;
+    if pattern.is_none() {
+        let (at, id, rows) = page_params(page)?;
+        let mut params = filter_params(user, filter, None);
+        params.extend([SqlParam::from(at), SqlParam::from(id), SqlParam::from(rows)]);
+        return Ok(ResultPage::from_rows(db.query(&LIST, &params, call).await?, page.rows(), position));
+    }
+    let times = (filter.from, filter.until);
+    let mut window = SearchWindow::first(db, limits, (&EDGE, user), times, page).await?;
+    let mut found = Vec::new();
+    loop {
+        let of_window = CallFilter { from: window.from(), ..filter.clone() };
+        let mut params = filter_params(user, &of_window, pattern.as_deref());
+        let (at, id) = window.before();
+        let wanted = i64::from(page.rows()) + 1 - i64::try_from(found.len()).unwrap_or(0);
+        params.extend([SqlParam::from(at), SqlParam::from(id), SqlParam::from(wanted)]);
+        found.extend(db.query(&LIST, &params, call).await?);
+        if found.len() > page.rows() as usize || !window.advance(db).await? {
+            return Ok(window.into_page(found, page.rows(), position));
+        }
+    }
 }
 
+/// Counts calls; with a text, those that are found in the time of a search.
 pub(crate) async fn count(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     limits: &CatalogLimits,
     user: &str,
     filter: &CallFilter,
 ) -> Result<CallCounts, StoreError> {
-    const BY_STATUS: SqlText =
-        filtered!("SELECT status AS name, count(*) AS count", " GROUP BY status ORDER BY count DESC, name");
-    const BY_TOOL: SqlText = filtered!(
-        "SELECT tool_name AS name, count(*) AS count",
-        " GROUP BY tool_name ORDER BY count DESC, name"
-    );
-    let params = filter_params(limits, user, filter)?;
-    let by_status = db.query(&BY_STATUS, &params, named_count).await?;
+    let pattern = text_pattern(limits, filter.text.as_deref())?;
+    let (mut groups, mut partial) = (Vec::new(), false);
+    if pattern.is_none() {
+        groups = count_groups(db, &filter_params(user, filter, None)).await?;
+    } else {
+        let times = (filter.from, filter.until);
+        let page = PageRequest::first();
+        let mut window = SearchWindow::first(db, limits, (&EDGE, user), times, &page).await?;
+        loop {
+            let of_window = CallFilter { from: window.from(), until: window.until(), ..filter.clone() };
+            groups.extend(count_groups(db, &filter_params(user, &of_window, pattern.as_deref())).await?);
+            if !window.advance(db).await? {
+                break;
+            }
+        }
+        partial = window.is_cut_short();
+    }
     Ok(CallCounts {
-        total: by_status.iter().map(|count| count.count).sum(),
-        by_status,
-        by_tool: db.query(&BY_TOOL, &params, named_count).await?,
+        total: groups.iter().map(|(.., count)| count).sum(),
+        by_status: NamedCount::sums(groups.iter().map(|(status, _, count)| (status, *count))),
+        by_tool: NamedCount::sums(groups.iter().map(|(_, tool, count)| (tool, *count))),
+        partial,
     })
 }
 
-fn named_count(row: &dyn CatalogRow) -> Result<NamedCount, StoreError> {
-    Ok(NamedCount { name: row.get("name")?, count: row.get("count")? })
+/// Numbers of calls by status and tool.
+async fn count_groups(
+    db: &mut dyn CatalogDb,
+    params: &[SqlParam<'_>],
+) -> Result<Vec<(String, String, u64)>, StoreError> {
+    let count = filtered!("SELECT status, tool_name, count(*) AS count", " GROUP BY status, tool_name");
+    db.query(&count, params, |row| Ok((row.get("status")?, row.get("tool_name")?, row.get("count")?))).await
 }
 
 /// Figures of the calls of a time.
 pub(crate) async fn samples(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     range: &SampleRange,
 ) -> Result<SampleRows<CallSample>, StoreError> {
     let list = sql!(
-        "SELECT tool_name, status, started_at, duration_ms FROM call
+        "SELECT tool_name, status, started_at, duration_ms, substr(error, 1, 100) AS error, conversation_id FROM call
          WHERE user_id = $1 AND started_at >= $2 AND started_at < $3
          ORDER BY started_at DESC, tool_id DESC LIMIT $4"
     );
@@ -151,13 +192,15 @@ pub(crate) async fn samples(
             status: row.get("status")?,
             started_at: row.get("started_at")?,
             duration_ms: row.get("duration_ms")?,
+            error: row.get("error")?,
+            conversation_id: row.get("conversation_id")?,
         })
     });
     Ok(SampleRows::from_rows(rows.await?, range.rows_max))
 }
 
 /// Number of calls that wait for a person: by way of the turns that run, which are few.
-pub(crate) async fn count_waiting(db: &mut impl CatalogDb, user: &str) -> Result<u64, StoreError> {
+pub(crate) async fn count_waiting(db: &mut dyn CatalogDb, user: &str) -> Result<u64, StoreError> {
     let count = sql!(
         "SELECT count(*) AS count FROM turn t JOIN call c ON c.turn_id = t.id
          WHERE t.ended_at IS NULL AND t.user_id = $1 AND c.status = 'awaiting_approval'"
@@ -165,17 +208,8 @@ pub(crate) async fn count_waiting(db: &mut impl CatalogDb, user: &str) -> Result
     query_one(db, &count, bind![user], |row| row.get("count")).await
 }
 
-fn filter_params<'a>(
-    limits: &CatalogLimits,
-    user: &'a str,
-    filter: &'a CallFilter,
-) -> Result<Vec<SqlParam<'a>>, StoreError> {
-    let text = filter.text.as_deref().map(str::trim).filter(|text| !text.is_empty());
-    let max = limits.search_chars_max;
-    if text.is_some_and(|text| text.chars().count() > max) {
-        return Err(StoreError::OverLimit { limit: "search_chars_max", max: max as u64 });
-    }
-    Ok(vec![
+fn filter_params<'a>(user: &'a str, filter: &'a CallFilter, pattern: Option<&'a str>) -> Vec<SqlParam<'a>> {
+    vec![
         user.into(),
         (&filter.tool_name).into(),
         (&filter.source).into(),
@@ -185,8 +219,8 @@ fn filter_params<'a>(
         filter.from.into(),
         filter.until.into(),
         filter.longer_than_ms.into(),
-        text.map(like_pattern).into(),
-    ])
+        pattern.into(),
+    ]
 }
 
 fn call(row: &dyn CatalogRow) -> Result<CallRow, StoreError> {

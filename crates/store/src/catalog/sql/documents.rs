@@ -11,7 +11,7 @@ use crate::catalog::{
 use crate::error::StoreError;
 
 pub(crate) async fn get(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     kind: DocumentKind,
     name: &str,
@@ -21,7 +21,7 @@ pub(crate) async fn get(
 }
 
 pub(crate) async fn list(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     kind: DocumentKind,
 ) -> Result<Vec<StoredDocument>, StoreError> {
@@ -30,7 +30,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn put(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     limits: &CatalogLimits,
     user: &str,
     new: &NewDocument,
@@ -70,7 +70,7 @@ pub(crate) async fn put(
 }
 
 pub(crate) async fn remove(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     kind: DocumentKind,
     name: &str,
@@ -90,7 +90,7 @@ fn document(row: &dyn CatalogRow) -> Result<StoredDocument, StoreError> {
 }
 
 pub(crate) async fn remembered(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     conversation_id: Option<&str>,
 ) -> Result<Vec<RememberedRow>, StoreError> {
@@ -102,7 +102,7 @@ pub(crate) async fn remembered(
 }
 
 pub(crate) async fn all_remembered(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
 ) -> Result<Vec<RememberedRow>, StoreError> {
     let list = sql!("SELECT * FROM remembered WHERE user_id = $1 ORDER BY number");
@@ -110,7 +110,7 @@ pub(crate) async fn all_remembered(
 }
 
 pub(crate) async fn remember(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     limits: &CatalogLimits,
     user: &str,
     new: &NewRemembered,
@@ -154,7 +154,7 @@ pub(crate) async fn remember(
 }
 
 pub(crate) async fn delete_remembered(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     number: u64,
 ) -> Result<Option<RememberedRow>, StoreError> {

@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use std::collections::HashSet;
 
 pub(crate) async fn add(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     limits: &CatalogLimits,
     user: &str,
     new: &NewFile,
@@ -42,7 +42,7 @@ pub(crate) async fn add(
 }
 
 pub(crate) async fn find_or_add(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     limits: &CatalogLimits,
     user: &str,
     new: &NewFile,
@@ -61,7 +61,7 @@ pub(crate) async fn find_or_add(
 }
 
 async fn record_making_turn(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     new: &NewFile,
     file_id: &str,
@@ -76,7 +76,7 @@ async fn record_making_turn(
 
 /// `false`: the user does not have both.
 pub(crate) async fn record_use(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     turn_id: &str,
     file_id: &str,
@@ -90,17 +90,13 @@ pub(crate) async fn record_use(
     Ok(db.execute(&record, bind![turn_id, file_id, user]).await? > 0)
 }
 
-pub(crate) async fn get(
-    db: &mut impl CatalogDb,
-    user: &str,
-    id: &str,
-) -> Result<Option<FileRow>, StoreError> {
+pub(crate) async fn get(db: &mut dyn CatalogDb, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
     query_optional(db, &sql!("SELECT * FROM file WHERE id = $1 AND user_id = $2"), bind![id, user], file)
         .await
 }
 
 pub(crate) async fn list(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     page: &PageRequest,
 ) -> Result<ResultPage<FileRow>, StoreError> {
@@ -117,7 +113,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn remove(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     id: &str,
 ) -> Result<Option<FileRow>, StoreError> {
@@ -125,9 +121,25 @@ pub(crate) async fn remove(
     query_optional(db, &remove, bind![id, user], file).await
 }
 
+/// One of these turns of the user that uses a file.
+pub(crate) async fn turn_using(
+    db: &mut dyn CatalogDb,
+    user: &str,
+    turn_ids: Vec<String>,
+    file_id: &str,
+) -> Result<Option<String>, StoreError> {
+    let find = sql!(
+        "SELECT u.turn_id FROM file_use u JOIN turn t ON t.id = u.turn_id
+         WHERE u.file_id = $1 AND t.user_id = $2 AND u.turn_id",
+        in 3,
+        " LIMIT 1"
+    );
+    query_optional(db, &find, bind![file_id, user, turn_ids], |row| row.get("turn_id")).await
+}
+
 /// Deletes those of these files that no turn uses, and returns their hashes.
 pub(crate) async fn remove_unused(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     ids: Vec<String>,
 ) -> Result<Vec<String>, StoreError> {
     if ids.is_empty() {
@@ -143,7 +155,7 @@ pub(crate) async fn remove_unused(
 
 /// Deletes unused files from before a time, and returns their hashes.
 pub(crate) async fn delete_unused(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     before: i64,
     files_max: usize,
 ) -> Result<Vec<String>, StoreError> {
@@ -157,7 +169,7 @@ pub(crate) async fn delete_unused(
 }
 
 pub(crate) async fn blobs_in_use(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     hashes: &[String],
 ) -> Result<HashSet<String>, StoreError> {
     let find = sql!("SELECT DISTINCT hash FROM file WHERE hash", in 1, "");

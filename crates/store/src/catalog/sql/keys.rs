@@ -6,7 +6,7 @@ use crate::catalog::{CatalogLimits, KeyRow, LAST_USED_INTERVAL_MS};
 use crate::error::StoreError;
 
 pub(crate) async fn add(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     limits: &CatalogLimits,
     user: &str,
     key: &KeyRow,
@@ -23,8 +23,9 @@ pub(crate) async fn add(
     check_count(db, &count, bind![user], "keys_max", limits.keys_max).await?;
     db.execute(
         &sql!(
-            "INSERT INTO api_key (id, user_id, name, hash, scopes, created_at, expires_at, last_used_at, revoked_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+            "INSERT INTO api_key (id, user_id, name, hash, scopes, created_at, expires_at, last_used_at, revoked_at,
+                limits)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
         )
         .or_exists("key"),
         bind![
@@ -37,19 +38,20 @@ pub(crate) async fn add(
             key.expires_at,
             key.last_used_at,
             key.revoked_at,
+            to_json(&key.limits)?,
         ],
     )
     .await?;
     Ok(())
 }
 
-pub(crate) async fn list(db: &mut impl CatalogDb, user: &str) -> Result<Vec<KeyRow>, StoreError> {
+pub(crate) async fn list(db: &mut dyn CatalogDb, user: &str) -> Result<Vec<KeyRow>, StoreError> {
     let list = sql!("SELECT * FROM api_key WHERE user_id = $1 ORDER BY created_at DESC, id DESC");
     db.query(&list, bind![user], key).await
 }
 
 pub(crate) async fn revoke(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     id: &str,
     now: i64,
@@ -59,23 +61,23 @@ pub(crate) async fn revoke(
     Ok(db.execute(&revoke, bind![id, user, now]).await? > 0)
 }
 
-pub(crate) async fn get(db: &mut impl CatalogDb, id: &str) -> Result<Option<KeyRow>, StoreError> {
+pub(crate) async fn get(db: &mut dyn CatalogDb, id: &str) -> Result<Option<KeyRow>, StoreError> {
     query_optional(db, &sql!("SELECT * FROM api_key WHERE id = $1"), bind![id], key).await
 }
 
 /// True if the last use is so long ago that this one is to be written.
-pub(crate) async fn needs_touch(db: &mut impl CatalogDb, id: &str, now: i64) -> Result<bool, StoreError> {
+pub(crate) async fn needs_touch(db: &mut dyn CatalogDb, id: &str, now: i64) -> Result<bool, StoreError> {
     let find = sql!("SELECT 1 FROM api_key WHERE id = $1 AND coalesce(last_used_at <= $2, TRUE)");
     exists(db, &find, bind![id, now.saturating_sub(LAST_USED_INTERVAL_MS)]).await
 }
 
-pub(crate) async fn touch(db: &mut impl CatalogDb, id: &str, now: i64) -> Result<bool, StoreError> {
+pub(crate) async fn touch(db: &mut dyn CatalogDb, id: &str, now: i64) -> Result<bool, StoreError> {
     let touch =
         sql!("UPDATE api_key SET last_used_at = $2 WHERE id = $1 AND coalesce(last_used_at <= $3, TRUE)");
     Ok(db.execute(&touch, bind![id, now, now.saturating_sub(LAST_USED_INTERVAL_MS)]).await? > 0)
 }
 
-fn key(row: &dyn CatalogRow) -> Result<KeyRow, StoreError> {
+pub(super) fn key(row: &dyn CatalogRow) -> Result<KeyRow, StoreError> {
     Ok(KeyRow {
         id: row.get("id")?,
         user: row.get("user_id")?,
@@ -86,5 +88,6 @@ fn key(row: &dyn CatalogRow) -> Result<KeyRow, StoreError> {
         expires_at: row.get("expires_at")?,
         last_used_at: row.get("last_used_at")?,
         revoked_at: row.get("revoked_at")?,
+        limits: row.optional_json("limits")?.unwrap_or_default(),
     })
 }

@@ -3,23 +3,31 @@
 //!
 //! Placeholders are `$1`, `$2`, ... for both. Where the databases differ, a [`SqlText`] has two texts; everything else
 //! that differs is a method of [`CatalogDb`]. SQLite runs a function on its writer thread or on a reader, where no future
-//! waits; PostgreSQL runs the same one inside a transaction.
+//! waits; PostgreSQL runs the same one inside a transaction. Which of them is which method of the catalog:
+//! [`methods`](super::methods).
 
 pub(crate) mod calls;
 pub(crate) mod conversations;
 pub(crate) mod documents;
 pub(crate) mod files;
+pub(crate) mod filing;
 pub(crate) mod keys;
+pub(crate) mod overview;
+pub(crate) mod people;
 pub(crate) mod raw;
 pub(crate) mod removal;
+pub(crate) mod shares;
 pub(crate) mod turns;
+mod windows;
 
 use super::page::{PagePosition, PageRequest};
+use super::texts::like_pattern;
+use super::{CatalogLimits, MetricSamples, SampleRange};
 use crate::error::StoreError;
+use async_trait::async_trait;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
-use std::future::Future;
 
 /// One statement.
 #[derive(Clone, Copy)]
@@ -34,7 +42,7 @@ pub(crate) struct SqlText {
 
 impl SqlText {
     /// A broken constraint means that a row of this id exists.
-    pub const fn or_exists(self, what: &'static str) -> Self {
+    pub(crate) const fn or_exists(self, what: &'static str) -> Self {
         Self { exists: Some(what), ..self }
     }
 }
@@ -112,16 +120,16 @@ pub(crate) trait CatalogRow {
 }
 
 impl dyn CatalogRow + '_ {
-    pub fn get<T: FromColumn>(&self, column: &str) -> Result<T, StoreError> {
+    pub(crate) fn get<T: FromColumn>(&self, column: &str) -> Result<T, StoreError> {
         T::from_column(self, column)
     }
 
     /// JSON that the catalog has written.
-    pub fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T, StoreError> {
+    pub(crate) fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T, StoreError> {
         serde_json::from_str(&self.get::<String>(column)?).map_err(StoreError::failed)
     }
 
-    pub fn optional_json<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>, StoreError> {
+    pub(crate) fn optional_json<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>, StoreError> {
         let text: Option<String> = self.get(column)?;
         text.map(|text| serde_json::from_str(&text).map_err(StoreError::failed)).transpose()
     }
@@ -158,7 +166,6 @@ from_column! {
     Vec<u8>: |row, column| row.bytes(column);
 }
 
-/// Decodes a row.
 pub(crate) type RowDecoder<T> = fn(&dyn CatalogRow) -> Result<T, StoreError>;
 
 /// A change of what can be searched, for an index that is not in the tables of the catalog.
@@ -180,39 +187,54 @@ pub(crate) enum IndexChange<'a> {
     Imported,
 }
 
-/// A database that runs statements of the catalog: a connection, inside a transaction if the function writes.
-pub(crate) trait CatalogDb {
-    /// Runs a statement and returns the number of rows that it changed.
-    fn execute(
-        &mut self,
-        sql: &SqlText,
-        params: &[SqlParam<'_>],
-    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
+/// Takes the rows of a result, one by one.
+pub(crate) type RowSink<'a> = dyn FnMut(&dyn CatalogRow) -> Result<(), StoreError> + Send + 'a;
 
-    /// Runs a statement and decodes its rows.
-    fn query<T: Send>(
+/// A database that runs statements of the catalog: a connection, inside a transaction if the function writes.
+#[async_trait]
+pub(crate) trait CatalogDb: Send {
+    /// Runs a statement and returns the number of rows that it changed.
+    async fn execute(&mut self, sql: &SqlText, params: &[SqlParam<'_>]) -> Result<u64, StoreError>;
+
+    /// Runs a statement and hands over its rows.
+    async fn for_each_row(
         &mut self,
         sql: &SqlText,
         params: &[SqlParam<'_>],
-        decode: RowDecoder<T>,
-    ) -> impl Future<Output = Result<Vec<T>, StoreError>> + Send;
+        sink: &mut RowSink<'_>,
+    ) -> Result<(), StoreError>;
 
     /// Keeps the search index in step with the tables.
-    fn update_index(
-        &mut self,
-        change: IndexChange<'_>,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    async fn update_index(&mut self, change: IndexChange<'_>) -> Result<(), StoreError>;
 
     /// Deletes the log of a turn whose row is deleted.
-    fn delete_turn_log(&mut self, turn_id: &str) -> impl Future<Output = Result<(), StoreError>> + Send;
+    async fn delete_turn_log(&mut self, turn_id: &str) -> Result<(), StoreError>;
 
     /// Id of this server among those that share the database.
     fn replica(&self) -> i64;
 }
 
+impl dyn CatalogDb + '_ {
+    /// Runs a statement and decodes its rows.
+    async fn query<T: Send>(
+        &mut self,
+        sql: &SqlText,
+        params: &[SqlParam<'_>],
+        decode: RowDecoder<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut rows = Vec::new();
+        let mut sink = |row: &dyn CatalogRow| -> Result<(), StoreError> {
+            rows.push(decode(row)?);
+            Ok(())
+        };
+        self.for_each_row(sql, params, &mut sink).await?;
+        Ok(rows)
+    }
+}
+
 /// The one row, or none.
 async fn query_optional<T: Send>(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     sql: &SqlText,
     params: &[SqlParam<'_>],
     decode: RowDecoder<T>,
@@ -222,7 +244,7 @@ async fn query_optional<T: Send>(
 
 /// The one row.
 async fn query_one<T: Send>(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     sql: &SqlText,
     params: &[SqlParam<'_>],
     decode: RowDecoder<T>,
@@ -232,13 +254,13 @@ async fn query_one<T: Send>(
 }
 
 /// True if the statement returns a row.
-async fn exists(db: &mut impl CatalogDb, sql: &SqlText, params: &[SqlParam<'_>]) -> Result<bool, StoreError> {
+async fn exists(db: &mut dyn CatalogDb, sql: &SqlText, params: &[SqlParam<'_>]) -> Result<bool, StoreError> {
     Ok(!db.query(sql, params, |_| Ok(())).await?.is_empty())
 }
 
 /// Refuses one more row if there are `max` already.
 async fn check_count(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     sql: &SqlText,
     params: &[SqlParam<'_>],
     limit: &'static str,
@@ -248,6 +270,19 @@ async fn check_count(
     if count >= max { Err(StoreError::OverLimit { limit, max }) } else { Ok(()) }
 }
 
+/// Turns and calls of a time as figures.
+pub(crate) async fn samples(
+    db: &mut dyn CatalogDb,
+    user: &str,
+    range: &SampleRange,
+) -> Result<MetricSamples, StoreError> {
+    Ok(MetricSamples {
+        turns: turns::samples(db, user, range).await?,
+        calls: calls::samples(db, user, range).await?,
+        waiting: calls::count_waiting(db, user).await?,
+    })
+}
+
 /// A number that a database can hold.
 fn to_sql(field: &'static str, number: u64) -> Result<i64, StoreError> {
     i64::try_from(number).map_err(|_| StoreError::invalid(field, "it is too large for a database"))
@@ -255,6 +290,16 @@ fn to_sql(field: &'static str, number: u64) -> Result<i64, StoreError> {
 
 fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(StoreError::failed)
+}
+
+/// The pattern of a text that a list is filtered by; `None`: by none.
+fn text_pattern(limits: &CatalogLimits, text: Option<&str>) -> Result<Option<String>, StoreError> {
+    let text = text.map(str::trim).filter(|text| !text.is_empty());
+    let max = limits.search_chars_max;
+    if text.is_some_and(|text| text.chars().count() > max) {
+        return Err(StoreError::OverLimit { limit: "search_chars_max", max: max as u64 });
+    }
+    Ok(text.map(like_pattern))
 }
 
 /// Time and id of the row after which a page begins, and the number of rows to ask for: one more tells if there is

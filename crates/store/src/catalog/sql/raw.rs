@@ -5,7 +5,7 @@ use crate::catalog::{CatalogLimits, RawExtent, RawId, RawRow};
 use crate::error::StoreError;
 
 pub(crate) async fn append(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     limits: &CatalogLimits,
     user: &str,
     id: &RawId,
@@ -58,7 +58,7 @@ pub(crate) async fn append(
 
 /// From now on it is a beginning. `false`: there is no such turn.
 pub(crate) async fn mark_truncated(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     id: &RawId,
     now: i64,
@@ -72,7 +72,7 @@ pub(crate) async fn mark_truncated(
 }
 
 pub(crate) async fn of_turn(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     turn_id: &str,
 ) -> Result<Vec<RawRow>, StoreError> {
@@ -93,7 +93,7 @@ pub(crate) async fn of_turn(
 }
 
 pub(crate) async fn get(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     id: &RawId,
 ) -> Result<Option<Vec<u8>>, StoreError> {

@@ -11,17 +11,17 @@ const TURNS_PER_COMMIT: usize = 200;
 const ROWS_PER_COMMIT: usize = 200;
 
 /// Number and id of a row that is removed.
-struct RemovalRow {
+pub(super) struct RemovalRow {
     n: i64,
     id: String,
 }
 
-fn removal_row(row: &dyn CatalogRow) -> Result<RemovalRow, StoreError> {
+pub(super) fn removal_row(row: &dyn CatalogRow) -> Result<RemovalRow, StoreError> {
     Ok(RemovalRow { n: row.get("n")?, id: row.get("id")? })
 }
 
 pub(crate) async fn conversation(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     id: &str,
 ) -> Result<RemovalOutcome, StoreError> {
@@ -38,8 +38,84 @@ pub(crate) async fn conversation(
     Ok(RemovalOutcome::Removed(summary))
 }
 
-async fn remove_conversation(
-    db: &mut impl CatalogDb,
+/// Prefix of the user of what is deleted and may be brought back: as everything of another user it is absent everywhere. No
+/// person's name has a colon.
+const DELETED_USER: &str = "deleted:";
+
+/// The user of what this user has deleted and may bring back.
+pub(super) fn deleted_user(user: &str) -> String {
+    format!("{DELETED_USER}{user}")
+}
+
+/// The user whose text something is, be it deleted.
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code, reason = "PostgreSQL has no index of its own"))]
+pub(crate) fn live_user(user: &str) -> &str {
+    user.strip_prefix(DELETED_USER).unwrap_or(user)
+}
+
+pub(crate) async fn trash(
+    db: &mut dyn CatalogDb,
+    user: &str,
+    id: &str,
+    now: i64,
+) -> Result<RemovalOutcome, StoreError> {
+    let find = sql!("SELECT n, id FROM conversation WHERE id = $1 AND user_id = $2", lock "FOR UPDATE");
+    if query_optional(db, &find, bind![id, user], removal_row).await?.is_none() {
+        return Ok(RemovalOutcome::NotFound);
+    }
+    if let Some(turn_id) = running_in(db, id).await? {
+        return Ok(RemovalOutcome::StillRunning { turn_id });
+    }
+    give_to(db, id, &deleted_user(user), Some(now)).await?;
+    // A request that is repeated has nothing to find, and must not be refused for it.
+    let forget =
+        sql!("DELETE FROM idempotency WHERE turn_id IN (SELECT id FROM turn WHERE conversation_id = $1)");
+    db.execute(&forget, bind![id]).await?;
+    Ok(RemovalOutcome::Removed(RemovalSummary { conversations: 1, ..RemovalSummary::default() }))
+}
+
+pub(crate) async fn restore(
+    db: &mut dyn CatalogDb,
+    user: &str,
+    id: &str,
+    deleted_after: i64,
+) -> Result<bool, StoreError> {
+    let find = sql!(
+        "SELECT n, id FROM conversation WHERE id = $1 AND user_id = $2 AND deleted_at > $3",
+        lock "FOR UPDATE"
+    );
+    let params = bind![id, deleted_user(user), deleted_after];
+    if query_optional(db, &find, params, removal_row).await?.is_none() {
+        return Ok(false);
+    }
+    give_to(db, id, user, None).await?;
+    Ok(true)
+}
+
+/// Gives a conversation to a user, with all that is found by its user.
+async fn give_to(
+    db: &mut dyn CatalogDb,
+    id: &str,
+    user: &str,
+    deleted_at: Option<i64>,
+) -> Result<(), StoreError> {
+    let update = sql!("UPDATE conversation SET user_id = $2, deleted_at = $3 WHERE id = $1");
+    db.execute(&update, bind![id, user, deleted_at]).await?;
+    for update in [
+        sql!(
+            "UPDATE call SET user_id = $2 WHERE turn_id IN (SELECT id FROM turn WHERE conversation_id = $1)"
+        ),
+        sql!("UPDATE turn SET user_id = $2 WHERE conversation_id = $1"),
+        sql!("UPDATE conversation_tag SET user_id = $2 WHERE conversation_id = $1"),
+        sql!("UPDATE remembered SET user_id = $2 WHERE conversation_id = $1"),
+    ] {
+        db.execute(&update, bind![id, user]).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn remove_conversation(
+    db: &mut dyn CatalogDb,
     row: &RemovalRow,
     summary: &mut RemovalSummary,
 ) -> Result<(), StoreError> {
@@ -54,7 +130,7 @@ async fn remove_conversation(
 }
 
 pub(crate) async fn turn(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     user: &str,
     turn_id: &str,
 ) -> Result<RemovalOutcome, StoreError> {
@@ -97,13 +173,34 @@ pub(crate) async fn turn(
 }
 
 pub(crate) async fn delete_expired(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     cutoffs: &RetentionCutoffs,
 ) -> Result<RemovalSummary, StoreError> {
     let mut summary = RemovalSummary::default();
     if let Some(before) = cutoffs.conversations {
         delete_old_conversations(db, before, &mut summary).await?;
         delete_old_standalone(db, before, &mut summary).await?;
+    }
+    // Both are few, and found by an index of their own.
+    const DELETED: SqlText = sql!(
+        "SELECT n, id FROM conversation c WHERE deleted_at IS NOT NULL AND deleted_at < $1
+         ORDER BY deleted_at LIMIT $2",
+        lock "FOR UPDATE SKIP LOCKED"
+    );
+    const TEMPORARY: SqlText = sql!(
+        "SELECT n, id FROM conversation c WHERE temporary = 1 AND updated_at < $1
+            AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.conversation_id = c.id AND t.ended_at IS NULL)
+         ORDER BY updated_at LIMIT $2",
+        lock "FOR UPDATE SKIP LOCKED"
+    );
+    for (list, before) in [(DELETED, cutoffs.deleted), (TEMPORARY, cutoffs.temporary)] {
+        if let Some(before) = before {
+            delete_conversations(db, &list, before, &mut summary).await?;
+        }
+    }
+    if let Some(before) = cutoffs.shares {
+        let delete = sql!("DELETE FROM share WHERE expires_at IS NOT NULL AND expires_at < $1");
+        db.execute(&delete, bind![before]).await?;
     }
     if let Some(before) = cutoffs.raw {
         let delete = sql!("DELETE FROM raw WHERE n IN (SELECT n FROM raw WHERE created_at < $1 LIMIT $2)");
@@ -120,7 +217,7 @@ pub(crate) async fn delete_expired(
 }
 
 async fn delete_old_conversations(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     before: i64,
     summary: &mut RemovalSummary,
 ) -> Result<(), StoreError> {
@@ -131,7 +228,16 @@ async fn delete_old_conversations(
          ORDER BY updated_at LIMIT $2",
         lock "FOR UPDATE SKIP LOCKED"
     );
-    let old = db.query(&LIST, bind![before, ROWS_PER_COMMIT as i64], removal_row).await?;
+    delete_conversations(db, &LIST, before, summary).await
+}
+
+async fn delete_conversations(
+    db: &mut dyn CatalogDb,
+    list: &SqlText,
+    before: i64,
+    summary: &mut RemovalSummary,
+) -> Result<(), StoreError> {
+    let old = db.query(list, bind![before, ROWS_PER_COMMIT as i64], removal_row).await?;
     summary.has_more |= old.len() == ROWS_PER_COMMIT;
     for conversation in old {
         if summary.turns.len() >= TURNS_PER_COMMIT {
@@ -144,7 +250,7 @@ async fn delete_old_conversations(
 }
 
 async fn delete_old_standalone(
-    db: &mut impl CatalogDb,
+    db: &mut dyn CatalogDb,
     before: i64,
     summary: &mut RemovalSummary,
 ) -> Result<(), StoreError> {
@@ -159,8 +265,8 @@ async fn delete_old_standalone(
 
 /// Removes turns with their logs, their texts in the index, and the files that no other turn uses. Calls, raw bytes and
 /// idempotency keys are deleted by their foreign keys.
-async fn remove_turns(
-    db: &mut impl CatalogDb,
+pub(super) async fn remove_turns(
+    db: &mut dyn CatalogDb,
     turns: &[RemovalRow],
     summary: &mut RemovalSummary,
 ) -> Result<(), StoreError> {

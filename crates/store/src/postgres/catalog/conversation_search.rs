@@ -5,37 +5,72 @@ use super::db::PostgresCatalogDb;
 use super::search;
 use crate::catalog::sql::conversations;
 use crate::catalog::texts::SearchTerm;
-use crate::catalog::{ConversationSummary, PagePosition, PageRequest, ResultPage};
+use crate::catalog::{ConversationFilter, ConversationSummary, PagePosition, PageRequest, ResultPage};
 use crate::error::StoreError;
 use crate::postgres::connection::sanitize_param as key;
-use crate::postgres::search_pool::{SearchSession, is_timeout};
+use crate::postgres::search_pool::SearchSession;
 use sqlx::Row;
 
-/// The next conversations, each with whether the text is in it.
-const NEXT_WINDOW: &str = "
-    WITH page_window AS MATERIALIZED (
-        SELECT c.id, c.updated_at, c.title_lower FROM conversation c
-        WHERE c.user_id = $1 AND (c.updated_at, c.id) < ($3, $4)
-        ORDER BY c.updated_at DESC, c.id DESC LIMIT $5
+/// Condition of a [`ConversationFilter`].
+macro_rules! filtered {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " AND c.temporary = 0 AND ($6::text IS NULL OR c.folder = $6)
+              AND ($7::text IS NULL OR EXISTS (
+                SELECT 1 FROM conversation_tag g WHERE g.conversation_id = c.id AND g.tag = $7))
+              AND ($8::boolean IS NULL OR (c.archived_at IS NOT NULL) = $8)
+              AND ($9::boolean IS NULL OR (c.pinned_at IS NOT NULL) = $9) ",
+            $after
+        )
+    };
+}
+
+/// The next conversations with so many turns in all, at least one, each with whether the text is in it. `LIMIT` keeps the
+/// planner from looking through all texts first: it takes an `EXISTS` for a table that it could hash.
+const NEXT_WINDOW: &str = filtered!(
+    "
+    WITH candidate AS MATERIALIZED (
+        SELECT c.id, c.updated_at, c.title_lower, c.turns FROM conversation c
+        WHERE c.user_id = $1 AND (c.updated_at, c.id) < ($3, $4)",
+    "ORDER BY c.updated_at DESC, c.id DESC LIMIT $5
+    ), page_window AS MATERIALIZED (
+        SELECT * FROM (
+            SELECT candidate.*, sum(turns) OVER newest_first - turns AS turns_before,
+                row_number() OVER newest_first = count(*) OVER () AND count(*) OVER () < $5 AS is_last
+            FROM candidate WINDOW newest_first AS (ORDER BY updated_at DESC, id DESC)
+        ) counted WHERE turns_before < $10
     )
-    SELECT page_window.id, page_window.updated_at, (page_window.title_lower LIKE $2 OR EXISTS (
-        SELECT 1 FROM turn t JOIN search_text s ON s.n = t.n WHERE t.conversation_id = page_window.id AND s.text LIKE $2)) AS is_hit
-    FROM page_window ORDER BY page_window.updated_at DESC, page_window.id DESC";
+    SELECT page_window.id, page_window.updated_at,
+        (page_window.title_lower || '') LIKE $2 OR text_hit.n IS NOT NULL AS is_hit, is_last
+    FROM page_window LEFT JOIN LATERAL (
+        SELECT t.n FROM turn t JOIN search_text s ON s.n = t.n
+        WHERE t.conversation_id = page_window.id AND (s.text || '') LIKE $2 LIMIT 1) text_hit ON true
+    ORDER BY page_window.updated_at DESC, page_window.id DESC"
+);
 
 /// All that are left.
-const ALL_REMAINING: &str = "
-    SELECT c.id, c.updated_at, true AS is_hit FROM conversation c
+const ALL_REMAINING: &str = filtered!(
+    "
+    SELECT c.id, c.updated_at, true AS is_hit, false AS is_last FROM conversation c
     WHERE c.user_id = $1 AND (c.updated_at, c.id) < ($3, $4) AND (c.title_lower LIKE $2 OR c.id IN (
-        SELECT t.conversation_id FROM search_text s JOIN turn t ON t.n = s.n WHERE t.user_id = $1 AND s.text LIKE $2))
-    ORDER BY c.updated_at DESC, c.id DESC LIMIT $5";
+        SELECT t.conversation_id FROM search_text s JOIN turn t ON t.n = s.n WHERE t.user_id = $1 AND s.text LIKE $2))",
+    "ORDER BY c.updated_at DESC, c.id DESC LIMIT $5"
+);
 
-/// Conversations that are looked through before the index is asked, and then at a time.
-const FIRST_WINDOW: usize = 100;
-const WINDOW: usize = 500;
+/// Turns of conversations that are looked through before the index is asked, always to their end.
+const FIRST_WINDOW_TURNS: i64 = 250;
+/// Then at a time: twice as many each time, up to so many.
+const WINDOW_TURNS_MAX: i64 = 2_000;
+/// Conversations that are looked through at a time, whose titles count, too.
+const WINDOW_CONVERSATIONS_MAX: usize = 500;
+/// Part of the time that the index gets.
+const INDEX_SHARE: u32 = 2;
 
 struct ConversationSearch<'a, 'b> {
     session: &'a mut SearchSession<'b>,
     user: &'a str,
+    filter: &'a ConversationFilter,
     pattern: String,
     /// Everything before it has been looked at.
     after: PagePosition,
@@ -47,6 +82,7 @@ pub(super) async fn conversations(
     session: &mut SearchSession<'_>,
     user: &str,
     term: &SearchTerm,
+    filter: &ConversationFilter,
     page: &PageRequest,
 ) -> Result<ResultPage<ConversationSummary>, StoreError> {
     let first = PagePosition { at: i64::MAX, id: String::new() };
@@ -59,7 +95,7 @@ pub(super) async fn conversations(
     let pattern = search::pattern(term.text());
     let rows = page.rows() as usize;
     let mut conversation_search =
-        ConversationSearch { session, user, pattern, after, conversation_ids: Vec::new(), rows };
+        ConversationSearch { session, user, filter, pattern, after, conversation_ids: Vec::new(), rows };
     let is_complete = conversation_search.run(has_index).await?;
     let ConversationSearch { session, conversation_ids, after, .. } = conversation_search;
     let partial = !is_complete && conversation_ids.len() < rows;
@@ -71,61 +107,79 @@ pub(super) async fn conversations(
 impl ConversationSearch<'_, '_> {
     /// True if there is nothing after the rows that were searched.
     async fn run(&mut self, has_index: bool) -> Result<bool, StoreError> {
-        if let Some(ended) = self.search_window(FIRST_WINDOW).await? {
+        let mut turns = FIRST_WINDOW_TURNS;
+        if let Some(ended) = self.search_window(turns).await? {
             return Ok(ended);
         }
         if has_index {
-            self.session.use_search_timeout().await?;
-            let window = self.query(ALL_REMAINING, self.rows - self.conversation_ids.len() + 1).await;
-            self.session.use_wait_timeout().await?;
-            match window {
-                Ok(window) => return Ok(self.conversation_ids.len() < self.rows || !window.page_full),
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error.into()),
+            self.session.use_rest_timeout(INDEX_SHARE).await?;
+            let result = self.query(ALL_REMAINING, self.rows - self.conversation_ids.len() + 1, None).await;
+            if let Some(window) = self.session.in_time(result).await? {
+                return Ok(self.conversation_ids.len() < self.rows || !window.page_full);
             }
         }
         while !self.session.is_expired() {
-            if let Some(ended) = self.search_window(WINDOW).await? {
-                return Ok(ended);
+            turns = (turns * 2).min(WINDOW_TURNS_MAX);
+            self.session.use_rest_timeout(1).await?;
+            let result = self.search_window(turns).await;
+            match self.session.in_time(result).await? {
+                Some(Some(ended)) => return Ok(ended),
+                Some(None) => {}
+                None => return Ok(false),
             }
         }
         Ok(false)
     }
 
-    /// The next so many: whether these were the last ones, once that is known or the page is full.
-    async fn search_window(&mut self, conversations: usize) -> Result<Option<bool>, StoreError> {
-        let window = self.query(NEXT_WINDOW, conversations).await?;
-        let ended = window.rows < conversations && !window.page_full;
+    /// The next so many turns: whether these were the last ones, once that is known or the page is full.
+    async fn search_window(&mut self, turns: i64) -> Result<Option<bool>, sqlx::Error> {
+        let window = self.query(NEXT_WINDOW, WINDOW_CONVERSATIONS_MAX, Some(turns)).await?;
+        let ended = window.ended && !window.page_full;
         Ok((ended || self.conversation_ids.len() >= self.rows).then_some(ended))
     }
 
-    async fn query(&mut self, query: &'static str, limit: usize) -> Result<WindowResult, sqlx::Error> {
+    async fn query(
+        &mut self,
+        query: &'static str,
+        limit: usize,
+        turns: Option<i64>,
+    ) -> Result<WindowResult, sqlx::Error> {
         let db = self.session.db().map_err(|_| sqlx::Error::PoolClosed)?;
-        let rows = sqlx::query(query)
+        let statement = sqlx::query(query)
             .bind(key(self.user))
             .bind(&self.pattern)
             .bind(self.after.at)
             .bind(&self.after.id)
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .fetch_all(db)
-            .await?;
+            .bind(self.filter.folder.as_deref().map(key))
+            .bind(self.filter.tag.as_deref().map(key))
+            .bind(self.filter.archived)
+            .bind(self.filter.pinned);
+        let statement = match turns {
+            Some(turns) => statement.bind(turns),
+            None => statement,
+        };
+        let rows = statement.fetch_all(db).await?;
+        let mut ended = rows.is_empty();
         for row in &rows {
             // What is behind a full page is of the next one.
             if self.conversation_ids.len() == self.rows {
-                return Ok(WindowResult { rows: rows.len(), page_full: true });
+                return Ok(WindowResult { ended, page_full: true });
             }
             let id: String = row.try_get("id")?;
             self.after = PagePosition { at: row.try_get("updated_at")?, id: id.clone() };
+            ended = row.try_get("is_last")?;
             if row.try_get("is_hit")? {
                 self.conversation_ids.push(id);
             }
         }
-        Ok(WindowResult { rows: rows.len(), page_full: false })
+        Ok(WindowResult { ended, page_full: false })
     }
 }
 
 struct WindowResult {
-    rows: usize,
+    /// There are no others.
+    ended: bool,
     /// The page was full before the last of them.
     page_full: bool,
 }

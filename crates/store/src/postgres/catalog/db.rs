@@ -1,10 +1,11 @@
 //! Runs the catalog's statements on a connection of PostgreSQL.
 
-use crate::catalog::sql::{CatalogDb, CatalogRow, IndexChange, RowDecoder, SqlParam, SqlText};
+use crate::catalog::sql::{CatalogDb, CatalogRow, IndexChange, RowSink, SqlParam, SqlText};
 use crate::catalog::texts::to_lowercase;
 use crate::error::StoreError;
 use crate::postgres::connection::sanitize_param;
 use crate::postgres::log;
+use async_trait::async_trait;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::{Arguments, PgConnection, Row, TypeInfo, ValueRef};
 
@@ -15,12 +16,12 @@ pub(in crate::postgres) struct PostgresCatalogDb<'a> {
 }
 
 impl<'a> PostgresCatalogDb<'a> {
-    pub fn new(db: &'a mut PgConnection, replica: i32) -> Self {
+    pub(crate) fn new(db: &'a mut PgConnection, replica: i32) -> Self {
         Self { db, replica }
     }
 
     /// For functions that write no turn.
-    pub fn reader(db: &'a mut PgConnection) -> Self {
+    pub(crate) fn reader(db: &'a mut PgConnection) -> Self {
         Self::new(db, 0)
     }
 }
@@ -28,6 +29,7 @@ impl<'a> PostgresCatalogDb<'a> {
 const INPUT: i16 = 1;
 const ANSWER: i16 = 2;
 
+#[async_trait]
 impl CatalogDb for PostgresCatalogDb<'_> {
     async fn execute(&mut self, sql: &SqlText, params: &[SqlParam<'_>]) -> Result<u64, StoreError> {
         let statement = sqlx::query_with(sql.postgres, arguments(params)?);
@@ -35,15 +37,15 @@ impl CatalogDb for PostgresCatalogDb<'_> {
         Ok(done.rows_affected())
     }
 
-    async fn query<T: Send>(
+    async fn for_each_row(
         &mut self,
         sql: &SqlText,
         params: &[SqlParam<'_>],
-        decode: RowDecoder<T>,
-    ) -> Result<Vec<T>, StoreError> {
+        sink: &mut RowSink<'_>,
+    ) -> Result<(), StoreError> {
         let statement = sqlx::query_with(sql.postgres, arguments(params)?);
         let rows = statement.fetch_all(&mut *self.db).await.map_err(|error| store_error(sql, error))?;
-        rows.iter().map(|row| decode(row)).collect()
+        rows.iter().try_for_each(|row| sink(row))
     }
 
     async fn update_index(&mut self, change: IndexChange<'_>) -> Result<(), StoreError> {

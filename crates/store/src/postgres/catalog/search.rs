@@ -3,13 +3,14 @@
 //!
 //! That index has no order: of a common word it names all hits before the first one is known to be the newest. So the
 //! newest turns are looked through first, text by text, then the index is asked about the rest, and if that takes too long,
-//! one stretch of turns after the other is looked through until time is over.
+//! one stretch of turns after the other is looked through until time is over. A stretch that is not done by then is
+//! cancelled, and the next page begins with it.
 
 use crate::catalog::texts::{SearchTerm, like_pattern, snippet, to_lowercase};
 use crate::catalog::{CatalogLimits, PagePosition, PageRequest, ResultPage, SearchHit, SearchHitPart};
 use crate::error::StoreError;
 use crate::postgres::connection::sanitize_param as key;
-use crate::postgres::search_pool::{SearchSession, is_timeout};
+use crate::postgres::search_pool::SearchSession;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::HashMap;
@@ -20,14 +21,30 @@ pub(super) fn pattern(text: &str) -> String {
 }
 
 /// Hits of a stretch of time, as numbers: what they say is looked up for those that are shown.
-const HITS: &str = "SELECT part, n, at, position FROM (
+macro_rules! hits_query {
+    ($title:literal, $text:literal) => {
+        concat!(
+            "SELECT part, n, at, position FROM (
     SELECT 0::smallint AS part, c.n, c.created_at AS at, (c.id || '.0') COLLATE \"C\" AS position
-    FROM conversation c WHERE c.user_id = $1 AND c.title_lower LIKE $2 AND c.created_at BETWEEN $3 AND $4
+    FROM conversation c WHERE c.user_id = $1 AND c.temporary = 0 AND ",
+            $title,
+            " LIKE $2 AND c.created_at BETWEEN $3 AND $4
     UNION ALL
     SELECT s.part, s.n, t.created_at, (t.id || '.' || s.part) COLLATE \"C\"
     FROM turn t JOIN search_text s ON s.n = t.n
-    WHERE t.user_id = $1 AND t.created_at BETWEEN $3 AND $4 AND s.text LIKE $2) hit
- WHERE (at, position) < ($4, $5 COLLATE \"C\") ORDER BY at DESC, position DESC LIMIT $6";
+    WHERE t.user_id = $1 AND t.created_at BETWEEN $3 AND $4 AND ",
+            $text,
+            " LIKE $2
+        AND NOT EXISTS (SELECT 1 FROM conversation c WHERE c.id = t.conversation_id AND c.temporary = 1)) hit
+ WHERE (at, position) < ($4, $5 COLLATE \"C\") ORDER BY at DESC, position DESC LIMIT $6"
+        )
+    };
+}
+
+const HITS_BY_INDEX: &str = hits_query!("c.title_lower", "s.text");
+/// Of a word that it takes for absent the planner would look at every text there is, or at the whole index; an expression
+/// has neither an index nor a statistic, so it goes by time.
+const HITS_BY_TIME: &str = hits_query!("(c.title_lower || '')", "(s.text || '')");
 
 /// Where a stretch of so many turns begins.
 const WINDOW_EDGE: &str = "SELECT created_at FROM turn WHERE user_id = $1 AND created_at < $2
@@ -46,10 +63,12 @@ const SELECT_HITS: &str = "
     WHERE t.n = ANY ($4) AND t.user_id = $1";
 
 /// Turns that are looked through, text by text, before the index is asked: a common word is found there at once, and the
-/// index would name all of its hits.
-const FIRST_WINDOW_TURNS: i64 = 500;
-/// Likewise one after the other when the index was not quick enough.
-const WINDOW_TURNS: i64 = 2_000;
+/// index would name all of its hits. Always to their end, so that each page gets on.
+const FIRST_WINDOW_TURNS: i64 = 250;
+/// Likewise one after the other when there is no index, or it was not quick enough: twice as many each time, up to so many.
+const WINDOW_TURNS_MAX: i64 = 2_000;
+/// Part of the time that the index gets.
+const INDEX_SHARE: u32 = 2;
 
 /// A hit, and where it stands in the order of all.
 struct RankedHit {
@@ -101,58 +120,59 @@ pub(super) async fn hits(
 impl HitSearch<'_, '_> {
     /// True if everything has been searched, or the page is full.
     async fn run(&mut self, has_index: bool) -> Result<bool, StoreError> {
-        if self.search_window(FIRST_WINDOW_TURNS).await? {
+        let mut turns = FIRST_WINDOW_TURNS;
+        if self.search_window(turns).await? {
             return Ok(true);
         }
-        if has_index && self.search_by_index().await? {
-            return Ok(true);
-        }
-        loop {
-            if self.session.is_expired() {
-                return Ok(false);
-            }
-            if self.search_window(WINDOW_TURNS).await? {
+        if has_index {
+            self.session.use_rest_timeout(INDEX_SHARE).await?;
+            // Everything that is left.
+            let result = self.query(HITS_BY_INDEX, i64::MIN).await;
+            if self.session.in_time(result).await?.is_some() {
                 return Ok(true);
             }
         }
+        while !self.session.is_expired() {
+            turns = (turns * 2).min(WINDOW_TURNS_MAX);
+            self.session.use_rest_timeout(1).await?;
+            let result = self.search_window(turns).await;
+            match self.session.in_time(result).await? {
+                Some(true) => return Ok(true),
+                Some(false) => {}
+                None => return Ok(false),
+            }
+        }
+        Ok(false)
     }
 
     /// The next so many turns, and titles of their time. Whether that was all, or enough.
-    async fn search_window(&mut self, turns: i64) -> Result<bool, StoreError> {
+    async fn search_window(&mut self, turns: i64) -> Result<bool, sqlx::Error> {
         let edge: Option<i64> = sqlx::query_scalar(WINDOW_EDGE)
             .bind(key(self.user))
             .bind(self.after.at)
             .bind(turns)
-            .fetch_optional(self.session.db()?)
+            .fetch_optional(self.db()?)
             .await?;
-        self.query(edge.unwrap_or(i64::MIN)).await?;
+        self.query(HITS_BY_TIME, edge.unwrap_or(i64::MIN)).await?;
         // Also those of this time, whatever their position.
-        self.after = PagePosition { at: edge.unwrap_or(i64::MIN), id: String::new() };
+        self.after = PagePosition::after_time(edge.unwrap_or(i64::MIN));
         Ok(edge.is_none() || self.ranked.len() >= self.rows)
     }
 
-    /// Everything that is left, by the index. `false`: it is too much for the time that there is.
-    async fn search_by_index(&mut self) -> Result<bool, StoreError> {
-        self.session.use_search_timeout().await?;
-        let result = self.query(i64::MIN).await;
-        self.session.use_wait_timeout().await?;
-        match result {
-            Ok(()) => Ok(true),
-            Err(error) if is_timeout(&error) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+    fn db(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
+        self.session.db().map_err(|_| sqlx::Error::PoolClosed)
     }
 
-    async fn query(&mut self, from: i64) -> Result<(), sqlx::Error> {
-        let db = self.session.db().map_err(|_| sqlx::Error::PoolClosed)?;
-        let rows = sqlx::query(HITS)
+    async fn query(&mut self, query: &'static str, from: i64) -> Result<(), sqlx::Error> {
+        let wanted = i64::try_from(self.rows - self.ranked.len()).unwrap_or(i64::MAX);
+        let rows = sqlx::query(query)
             .bind(key(self.user))
-            .bind(&self.pattern)
+            .bind(self.pattern.clone())
             .bind(from)
             .bind(self.after.at)
-            .bind(&self.after.id)
-            .bind(i64::try_from(self.rows - self.ranked.len()).unwrap_or(i64::MAX))
-            .fetch_all(db)
+            .bind(self.after.id.clone())
+            .bind(wanted)
+            .fetch_all(self.db()?)
             .await?;
         for row in rows {
             let position = PagePosition { at: row.try_get("at")?, id: row.try_get("position")? };

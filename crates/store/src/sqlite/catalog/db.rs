@@ -1,22 +1,25 @@
 //! Runs the catalog's statements on a connection of SQLite, at once: no future of this one ever waits.
 
 use super::search;
-use crate::catalog::sql::{CatalogDb, CatalogRow, IndexChange, RowDecoder, SqlParam, SqlText};
+use crate::catalog::sql::{CatalogDb, CatalogRow, IndexChange, RowSink, SqlParam, SqlText};
 use crate::error::StoreError;
 use crate::sqlite::log;
+use async_trait::async_trait;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, ErrorCode, Row, ToSql};
-use std::future::{Future, ready};
 
 /// A connection: the writer's, inside its transaction, or a reader's.
-pub(in crate::sqlite) struct SqliteCatalogDb<'a>(pub &'a Connection);
+pub(in crate::sqlite) struct SqliteCatalogDb<'a>(pub &'a mut Connection);
 
 /// The result of a function of the catalog.
 pub(in crate::sqlite) fn run_now<T>(
-    function: impl Future<Output = Result<T, StoreError>>,
+    connection: &mut Connection,
+    function: impl for<'a> FnOnce(&'a mut dyn CatalogDb) -> BoxFuture<'a, Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
-    function.now_or_never().unwrap_or_else(|| Err(StoreError::failed("a statement of SQLite waited")))
+    let result = function(&mut SqliteCatalogDb(connection)).now_or_never();
+    result.unwrap_or_else(|| Err(StoreError::failed("a statement of SQLite waited")))
 }
 
 impl SqliteCatalogDb<'_> {
@@ -32,29 +35,31 @@ impl SqliteCatalogDb<'_> {
         }
         Ok(statement)
     }
+}
 
-    fn run(&self, sql: &SqlText, params: &[SqlParam<'_>]) -> Result<u64, StoreError> {
+#[async_trait]
+impl CatalogDb for SqliteCatalogDb<'_> {
+    async fn execute(&mut self, sql: &SqlText, params: &[SqlParam<'_>]) -> Result<u64, StoreError> {
         let changed = self.prepare(sql, params).and_then(|mut statement| statement.raw_execute());
         Ok(changed.map_err(|error| store_error(sql, error))? as u64)
     }
 
-    fn rows<T>(
-        &self,
+    async fn for_each_row(
+        &mut self,
         sql: &SqlText,
         params: &[SqlParam<'_>],
-        decode: RowDecoder<T>,
-    ) -> Result<Vec<T>, StoreError> {
+        sink: &mut RowSink<'_>,
+    ) -> Result<(), StoreError> {
         let failed = |error| store_error(sql, error);
         let mut statement = self.prepare(sql, params).map_err(failed)?;
         let mut rows = statement.raw_query();
-        let mut decoded = Vec::new();
         while let Some(row) = rows.next().map_err(failed)? {
-            decoded.push(decode(row)?);
+            sink(row)?;
         }
-        Ok(decoded)
+        Ok(())
     }
 
-    fn index(&self, change: IndexChange<'_>) -> Result<(), StoreError> {
+    async fn update_index(&mut self, change: IndexChange<'_>) -> Result<(), StoreError> {
         match change {
             IndexChange::Input(n, text) => search::index_input(self.0, n, text),
             IndexChange::Answer(n, text) => search::index_answer(self.0, n, text),
@@ -69,35 +74,9 @@ impl SqliteCatalogDb<'_> {
             IndexChange::Imported => search::index(self.0, usize::MAX).map(drop),
         }
     }
-}
 
-impl CatalogDb for SqliteCatalogDb<'_> {
-    fn execute(
-        &mut self,
-        sql: &SqlText,
-        params: &[SqlParam<'_>],
-    ) -> impl Future<Output = Result<u64, StoreError>> + Send {
-        ready(self.run(sql, params))
-    }
-
-    fn query<T: Send>(
-        &mut self,
-        sql: &SqlText,
-        params: &[SqlParam<'_>],
-        decode: RowDecoder<T>,
-    ) -> impl Future<Output = Result<Vec<T>, StoreError>> + Send {
-        ready(self.rows(sql, params, decode))
-    }
-
-    fn update_index(
-        &mut self,
-        change: IndexChange<'_>,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        ready(self.index(change))
-    }
-
-    fn delete_turn_log(&mut self, turn_id: &str) -> impl Future<Output = Result<(), StoreError>> + Send {
-        ready(log::delete(self.0, turn_id).map_err(StoreError::from))
+    async fn delete_turn_log(&mut self, turn_id: &str) -> Result<(), StoreError> {
+        Ok(log::delete(self.0, turn_id)?)
     }
 
     fn replica(&self) -> i64 {

@@ -4,6 +4,7 @@
 mod avatar;
 mod calendar;
 mod files;
+mod fixed;
 mod picture;
 mod rules;
 mod sum;

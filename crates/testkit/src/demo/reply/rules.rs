@@ -1,6 +1,6 @@
 //! The demo's rules: keywords of the last user message, and the reply that they lead to.
 
-use super::{DemoScene, avatar, calendar, files, picture, sum, talk, time, trouble, weather};
+use super::{DemoScene, avatar, calendar, files, fixed, picture, sum, talk, time, trouble, weather};
 use crate::script::ModelScript;
 
 /// A name, keywords and a reply.
@@ -24,13 +24,14 @@ const RULES: &[DemoRule] = &[
     ("search_files", "search*|grep|find the word|look for|搜索|查找|搜一下|找一下", files::search),
     ("read_file", "read|open the file|show me the file|readme|读|打开文件|看看文件内容", files::read),
     ("list_files", "file*|folder*|director*|文件|目录", files::list),
-    ("think", "think|thinking|reason|puzzle|riddle|思考|想一想|推理|谜", talk::think),
-    ("long_answer", "long|essay|article|markdown|explain*|how do you work|how does it work|tell me about|长一点|长文|长篇|文章|详细|介绍|讲讲|解释|怎么工作", talk::long_answer),
+    ("think", "think|thinking|reason|puzzle|riddle|思考|想一想|推理|谜", |scene| fixed::reply("think", scene)),
+    ("speak", "speak|speaking|voice|aloud|语音|说出来|念出来", |scene| fixed::reply("speak", scene)),
+    ("long_answer", "long|essay|article|markdown|explain*|how do you work|how does it work|tell me about|长一点|长文|长篇|文章|详细|介绍|讲讲|解释|怎么工作", |scene| fixed::reply("long_answer", scene)),
     ("picture", "picture*|image*|photo*|图片|照片|图像", picture::reply),
     ("count", "count|slowly|数到|数数|慢慢", talk::count),
     ("time", TIME, time::reply),
     ("help", "help|what can you|who are you|what are you|hello|hi|hey|帮助|能做什么|会什么|会做什么|你是谁|你好|您好", talk::help),
-    ("thanks", "thanks|thank you|bye|谢谢|多谢|再见", talk::thanks),
+    ("thanks", "thanks|thank you|bye|谢谢|多谢|再见", |scene| fixed::reply("thanks", scene)),
 ];
 
 /// The reply to the last user message: its pictures, or the rule for its text.
@@ -90,6 +91,8 @@ mod tests {
             ("Call the clock again and again", "loop"),
             ("Give me a long answer", "long_answer"),
             ("Think aloud about a puzzle", "think"),
+            ("Say something in your own voice", "speak"),
+            ("用语音说两句", "speak"),
             ("What is 17 * 23?", "sum"),
             ("你能做什么？", "help"),
             ("hi", "help"),

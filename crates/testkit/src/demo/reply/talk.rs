@@ -1,6 +1,5 @@
-//! Replies without tools: what there is to ask, a long text, a thought, a count, and what to say when nothing fits.
+//! Replies without tools: what there is to ask, a count, and what to say when nothing fits.
 
-use super::super::language::DemoLanguage;
 use super::DemoScene;
 use crate::script::{ModelScript, ScriptMove, SpeechMove};
 
@@ -21,6 +20,7 @@ const EXAMPLES: &[(&str, [&str; 2], [&str; 2])] = &[
     ("time_now", ["Call the clock again and again", "不停地看时钟"], ["and who puts an end to it", "看谁来叫停"]),
     ("", ["Give me a long answer", "来一篇长文"], ["headings, a list, a table, code", "标题、列表、表格、代码"]),
     ("", ["Think aloud", "想一想再回答"], ["reasoning apart from the answer", "思考与回答分开显示"]),
+    ("", ["Say something in your own voice", "用语音说两句"], ["sound with its transcript", "带文字稿的声音"]),
     ("", ["What is 17 * 23?", "17 * 23 等于多少？"], ["without any tool", "不用任何工具"]),
 ];
 
@@ -49,11 +49,6 @@ fn examples(scene: &DemoScene<'_>, most: usize) -> String {
     possible.take(most).map(line).collect()
 }
 
-pub(super) fn thanks(scene: &DemoScene<'_>) -> ModelScript {
-    ModelScript::new()
-        .say(scene.choose_text("You're welcome. It was all in the script.", "不客气，剧本里都写好了。"))
-}
-
 pub(super) fn unknown_request(scene: &DemoScene<'_>) -> ModelScript {
     let heard: String = scene.text.trim().chars().take(200).collect();
     let heard = if heard.is_empty() { "…".to_owned() } else { heard.replace('\n', "\n> ") };
@@ -71,31 +66,7 @@ pub(super) fn unknown_request(scene: &DemoScene<'_>) -> ModelScript {
     ModelScript::new().say(text)
 }
 
-pub(super) fn think(scene: &DemoScene<'_>) -> ModelScript {
-    let (thought, answer) = scene.language.choose(
-        (
-            "A bat and a ball cost 1.10 together, and the bat costs 1.00 more than the ball. The first number that comes \
-             to mind is 0.10 for the ball. Let me check that: then the bat would be 1.10, and the two together 1.20. Too \
-             much. So call the ball x. The bat is x + 1.00, together 2x + 1.00 = 1.10, hence 2x = 0.10 and x = 0.05. \
-             Check: 0.05 + 1.05 = 1.10, and 1.05 - 0.05 = 1.00. Good.",
-            "*A bat and a ball cost 1.10 together. The bat costs 1.00 more than the ball. What does the ball \
-             cost?*\n\nThe ball costs **0.05**. The tempting answer, 0.10, would make the bat 1.10 and both together \
-             1.20.\n\nWhat I thought on the way came as *reasoning*: it is kept apart from this answer, folded away, and \
-             sent back to the models that want it back. (As a script I have not really thought, of course. The sum is \
-             right all the same.)",
-        ),
-        (
-            "球拍和球一共 1.10 元，球拍比球贵 1.00 元。第一反应是球 0.10 元。检验一下：那样球拍就是 1.10 元，合计 1.20 元，太多了。\
-             设球为 x，则球拍为 x + 1.00，合计 2x + 1.00 = 1.10，所以 2x = 0.10，x = 0.05。再检验：0.05 + 1.05 = 1.10，\
-             1.05 - 0.05 = 1.00，正确。",
-            "*球拍和球一共 1.10 元，球拍比球贵 1.00 元。球多少钱？*\n\n球的价格是 **0.05 元**。很容易脱口而出的 0.10 元并不对：那样球拍\
-             就是 1.10 元，合计 1.20 元了。\n\n我途中的想法是以*思考*的形式传来的：它和回答分开保存、默认折叠，需要的模型还会在下一次请求里收回它。\
-             （当然，作为脚本我并没有真的思考，不过算得没错。）",
-        ),
-    );
-    ModelScript::new().think(thought).say(answer)
-}
-
+/// Sound that the model makes itself, between two texts.
 /// Slow on purpose: time to stop it, to reconnect, to watch. To the number that is asked for, or to 20.
 pub(super) fn count(scene: &DemoScene<'_>) -> ModelScript {
     let asked = scene.text.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse::<u32>().ok());
@@ -113,112 +84,3 @@ pub(super) fn count(scene: &DemoScene<'_>) -> ModelScript {
     });
     script.say(scene.choose_text("\n\nNobody stopped me.", "\n\n没有人拦我。"))
 }
-
-pub(super) fn long_answer(scene: &DemoScene<'_>) -> ModelScript {
-    ModelScript::new().say(match scene.language {
-        DemoLanguage::English => LONG_ENGLISH,
-        DemoLanguage::Chinese => LONG_CHINESE,
-    })
-}
-
-const LONG_ENGLISH: &str = r#"# One message, all the way through
-
-You ask one thing, and the answer may need a look at the clock, three weather reports and a file. Most programs show that as a heap of bubbles, with a pause before each. Throughline shows **one message** that begins with the first token and never breaks off.
-
-## What happens while you read
-
-1. Your text goes to the model, and its first word comes back as soon as there is one. No planning call goes before.
-2. When the model names a tool, a card appears at once. Its arguments fill in while they stream.
-3. As soon as the arguments are *known to be final*, the tool may start. A tool that only reads need not wait for the end of the reply; one that writes does.
-4. The results go back to the model, and its next words continue the same message.
-
-## Why that is harder than it looks
-
-Every provider streams tool calls in its own way, and few keep to their own rules. Some of what has been seen in the wild:
-
-| What arrives | What goes wrong without care |
-|---|---|
-| two calls with the same `index` | they become one call with a name like `get_weatherget_weather` |
-| `{}` first, the real arguments later | the tool runs with nothing |
-| a stream that just ends | half a call is run as if it were whole |
-| an error inside a "200 OK" | an empty answer, and no word why |
-
-So a call is *sealed* only by evidence, and each kind of evidence has its rank:
-
-- **explicit** – the provider says that this call is complete
-- **terminal** – the reply has ended with a proper reason
-- **balanced** – the top-level object has closed, and fits the schema
-
-> Valid JSON is not proof. `{"path": "/tmp"}` is valid, and so is the longer thing that it was going to be.
-
-## In code
-
-A tool is a function with a schema. Registering one takes a few lines:
-
-```rust
-#[derive(Deserialize, JsonSchema)]
-struct Roll { sides: u32 }
-
-let dice = tool("dice.roll", "Rolls a die", |roll: Roll, _| async move {
-    format!("You rolled a {}", 1 + rand::random::<u32>() % roll.sides)
-})
-.agent_callable();
-```
-
-From here on any model can roll it: one that can call tools by itself, and one that cannot in text mode (`/mode text`), where the same call is a block in its text.
-
-## And me?
-
-I am a script that plays a model over the real wire, faults included. Nothing in this text was thought up just now. But every byte of it has come to you the way a real answer would.
-"#;
-
-const LONG_CHINESE: &str = r#"# 一条消息，从头到尾
-
-您只问了一件事，回答却可能要看一次时钟、查三座城市的天气、再读一个文件。多数程序会把它显示成一堆气泡，每个气泡之前还要停顿一下。Throughline 给您的是**同一条消息**：从第一个词开始，中途从不断开。
-
-## 您阅读的时候发生了什么
-
-1. 您的话发给模型，第一个词一出来就显示。之前没有任何“规划”请求。
-2. 模型说出工具的名字，卡片立刻出现，参数边传边填。
-3. 一旦*确知参数已经完整*，工具就可以开始执行。只读的工具不必等回答结束，会写入的工具则必须等。
-4. 结果交还给模型，它接下来的话继续写在同一条消息里。
-
-## 为什么这并不容易
-
-每家服务都有自己的流式格式，而且很少完全遵守自己的规则。实际见过的情况包括：
-
-| 收到的内容 | 处理不当的后果 |
-|---|---|
-| 两个调用的 `index` 相同 | 合并成一个，名字变成 `get_weatherget_weather` |
-| 先来 `{}`，真正的参数后到 | 工具拿着空参数就执行了 |
-| 流突然结束 | 半个调用被当成完整的来执行 |
-| “200 OK” 里夹着错误 | 得到空回答，却不知道原因 |
-
-所以，只有*证据*才能判定一个调用已经完整，而证据分等级：
-
-- **明示**：服务方说明这个调用已结束
-- **终结**：整个回答以正当的理由结束
-- **闭合**：最外层的对象已经闭合，并且符合参数定义
-
-> 合法的 JSON 不等于完整。`{"path": "/tmp"}` 是合法的，它本来要成为的那段更长的内容也是。
-
-## 用代码来说
-
-工具就是一个带参数定义的函数，注册它只要几行：
-
-```rust
-#[derive(Deserialize, JsonSchema)]
-struct Roll { sides: u32 }
-
-let dice = tool("dice.roll", "掷一次骰子", |roll: Roll, _| async move {
-    format!("掷出了 {}", 1 + rand::random::<u32>() % roll.sides)
-})
-.agent_callable();
-```
-
-从此，任何模型都能掷骰子：会调用工具的模型自己调用，不会的用文本模式（`/mode text`），同样的调用就是它文字中的一个块。
-
-## 那我呢？
-
-我是一个脚本，在真实的线路上扮演模型，连故障也能扮演。这篇文字没有一个字是刚刚想出来的，但它的每一个字节，都和真正的回答走同一条路来到您面前。
-"#;

@@ -9,8 +9,8 @@ use serde_json::json;
 const FAIL: &str = "demo_fail";
 const WEATHER: &str = "demo_weather";
 const READ: &str = "files_read";
-/// Misspelt on purpose.
-const MISSPELT: &str = "demo_wether";
+/// Misspelled on purpose.
+const MISSPELLED: &str = "demo_wether";
 
 fn weather(scene: &DemoScene<'_>) -> Option<CallMove> {
     let city = scene.choose_text("Paris", "巴黎");
@@ -56,15 +56,15 @@ pub(super) fn failure(scene: &DemoScene<'_>) -> ModelScript {
 
 /// A name that nobody offers, then the right one.
 pub(super) fn unknown_tool(scene: &DemoScene<'_>) -> ModelScript {
-    match (scene.latest_outcome(MISSPELT), scene.latest_outcome(WEATHER)) {
+    match (scene.latest_outcome(MISSPELLED), scene.latest_outcome(WEATHER)) {
         (None, _) if !scene.seen.may_call() => scene.tool_missing(WEATHER),
         (None, _) => {
             let text = scene.language.choose(
-                format!("I'll call a tool and misspell its name: `{MISSPELT}`.\n\n"),
-                format!("我来调用一个工具，并故意把名字拼错：`{MISSPELT}`。\n\n"),
+                format!("I'll call a tool and misspell its name: `{MISSPELLED}`.\n\n"),
+                format!("我来调用一个工具，并故意把名字拼错：`{MISSPELLED}`。\n\n"),
             );
             let city = scene.choose_text("Paris", "巴黎");
-            text_then_calls(text, vec![CallMove::new(MISSPELT, json!({"city": city}))])
+            text_then_calls(text, vec![CallMove::new(MISSPELLED, json!({"city": city}))])
         }
         (Some(outcome), None) => {
             let closest = match outcome {
@@ -83,7 +83,7 @@ pub(super) fn unknown_tool(scene: &DemoScene<'_>) -> ModelScript {
             };
             match weather(scene) {
                 Some(call) => {
-                    let again = scene.choose_text("Once more, spelt right this time.", "这次拼对了再来。");
+                    let again = scene.choose_text("Once more, spelled right this time.", "这次拼对了再来。");
                     text_then_calls(format!("{heard} {again}\n\n"), vec![call])
                 }
                 None => ModelScript::new().say(heard),

@@ -46,17 +46,32 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     let root = RequestNode::root(body, PathStyle::Dots);
     root.allow_only(FIELDS, extra)?;
     seen.model = root.require_text("model")?.into();
+    if root.get("stream").map(|at| at.flag()).transpose()? == Some(true) {
+        seen.delivery = ReplyDelivery::Stream;
+    }
+    read_body(&root, seen)
+}
+
+/// The same at Bedrock: a version in the body instead of a header, model and form of the reply in the path.
+pub(crate) fn read_invocation(body: &Value, seen: SeenRequest) -> RequestResult<SeenRequest> {
+    let root = RequestNode::root(body, PathStyle::Dots);
+    let others = FIELDS.iter().copied().filter(|field| !matches!(*field, "model" | "stream"));
+    root.allow_only(&others.chain(["anthropic_version", "anthropic_beta"]).collect::<Vec<_>>(), extra)?;
+    if root.require_text("anthropic_version")? != "bedrock-2023-05-31" {
+        return Err(RequestRefusal::new("anthropic_version: Input should be 'bedrock-2023-05-31'"));
+    }
+    read_body(&root, seen)
+}
+
+fn read_body(root: &RequestNode<'_>, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
     let most = root.require("max_tokens")?.count()?;
     if most == 0 {
         return Err(RequestRefusal::new("max_tokens: must be greater than or equal to 1"));
     }
     seen.max_output_tokens = Some(most);
-    if root.get("stream").map(|at| at.flag()).transpose()? == Some(true) {
-        seen.delivery = ReplyDelivery::Stream;
-    }
     seen.instructions = root.get("system").map(|at| system(&at)).transpose()?.flatten();
     seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
-    seen.tool_choice = choice(&root, &seen.tools)?;
+    seen.tool_choice = choice(root, &seen.tools)?;
     let turns = turns(&root.require("messages")?)?;
     let manual = root.get("thinking").and_then(|at| at.get_text("type").ok().flatten()) == Some("enabled");
     check_thinking(&turns, manual)?;
@@ -96,6 +111,15 @@ fn non_empty<'a>(block: &RequestNode<'a>) -> RequestResult<&'a str> {
 fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
     let mut tools = Vec::new();
     for at in list.items()? {
+        // Tools that the provider runs have a version in their type, and no schema.
+        if at
+            .get_text("type")?
+            .is_some_and(|kind| kind.starts_with("web_search_") || kind.starts_with("code_execution_"))
+        {
+            at.allow_only(&["type", "name", "max_uses", "allowed_domains", "cache_control"], extra)?;
+            at.require("name")?.name("", 128)?;
+            continue;
+        }
         let known =
             ["type", "name", "description", "input_schema", "cache_control", "strict", "input_examples"];
         at.allow_only(&known, extra)?;

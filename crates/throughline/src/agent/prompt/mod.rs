@@ -28,13 +28,22 @@
 
 mod cache;
 mod definitions;
+#[cfg(not(feature = "prompt-templates"))]
+mod plain;
+mod rendered;
+#[cfg(feature = "prompt-templates")]
 mod template;
 mod tokens;
+#[cfg(feature = "prompt-templates")]
 mod values;
 
 pub use cache::{ToolsTextCache, ToolsTextKey};
 pub use definitions::{ToolText, ToolsText};
-pub use template::{FUEL_MAX, PROMPT_BYTES_MAX, PromptTemplate, TemplateError};
+#[cfg(not(feature = "prompt-templates"))]
+pub use plain::PlainPrompt as PromptTemplate;
+pub use rendered::{PROMPT_BYTES_MAX, TemplateError};
+#[cfg(feature = "prompt-templates")]
+pub use template::{FUEL_MAX, PromptTemplate};
 pub use tokens::{TokenCounting, count, counting, estimate};
 
 use crate::agent::ToolMode;
@@ -95,10 +104,10 @@ pub fn system_prompt(
 ) -> Result<SystemPrompt, TemplateError> {
     let rendered = match template {
         Some(template) => template.render(context)?,
-        None => template::RenderedPrompt::default(),
+        None => rendered::RenderedPrompt::default(),
     };
     let mut text = rendered.text;
-    if rendered.tools == template::ToolsPlacement::Nowhere && !context.tools.is_empty() {
+    if rendered.tools == rendered::ToolsPlacement::Nowhere && !context.tools.is_empty() {
         let trimmed_len = text.trim_end().len();
         text.truncate(trimmed_len);
         if !text.is_empty() {

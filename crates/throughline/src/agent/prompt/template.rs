@@ -2,7 +2,8 @@
 
 use super::PromptContext;
 use super::definitions::{ToolText, ToolsText};
-use super::values::{NAMES, TemplateValues};
+use super::rendered::{PROMPT_BYTES_MAX, RenderedPrompt, TemplateError, ToolsPlacement};
+use super::values::{self, NAMES, TemplateValues};
 use crate::agent::ToolMode;
 use crate::suggest::suggest;
 use jiff::Timestamp;
@@ -15,8 +16,6 @@ use std::sync::Arc;
 
 /// Most instructions that rendering one prompt may take.
 pub const FUEL_MAX: u64 = 50_000;
-/// Longest prompt that a template may make, in bytes.
-pub const PROMPT_BYTES_MAX: usize = 1 << 20;
 /// The only template of its environment.
 const NAME: &str = "prompt";
 
@@ -25,49 +24,8 @@ const NAME: &str = "prompt";
 pub struct PromptTemplate {
     source: Arc<str>,
     environment: Arc<Environment<'static>>,
-}
-
-/// A mistake in a template, with its position.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TemplateError {
-    /// One sentence.
-    pub message: String,
-    /// The valid alternative, if known.
-    pub help: Option<String>,
-    /// From 1.
-    pub line: usize,
-    /// In characters, from 1.
-    pub column: usize,
-    /// The line itself.
-    pub text: String,
-    /// The bytes meant.
-    pub span: Range<usize>,
-}
-
-impl std::error::Error for TemplateError {}
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { message, help, line, column, text, .. } = self;
-        write!(f, "{message} (line {line}, column {column} of the prompt: `{}`)", text.trim())?;
-        help.as_ref().map_or(Ok(()), |help| write!(f, "; {help}"))
-    }
-}
-
-/// A rendered template.
-#[derive(Debug, Default)]
-pub(super) struct RenderedPrompt {
-    pub(super) text: String,
-    pub(super) tools: ToolsPlacement,
-    pub(super) unmatched: Vec<String>,
-}
-
-/// Records if the template has placed the tools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum ToolsPlacement {
-    #[default]
-    Nowhere,
-    Somewhere,
+    /// Names that it reads.
+    names: Arc<[String]>,
 }
 
 impl PromptTemplate {
@@ -84,7 +42,9 @@ impl PromptTemplate {
         environment
             .add_template_owned(NAME, source.to_owned())
             .map_err(|error| TemplateError::new(source, &error))?;
-        let template = Self { source: source.into(), environment: Arc::new(environment) };
+        let names = environment.get_template(NAME).map(|template| template.undeclared_variables(false));
+        let names = names.unwrap_or_default().into_iter().collect();
+        let template = Self { source: source.into(), environment: Arc::new(environment), names };
         template.dry_run()?;
         Ok(template)
     }
@@ -116,11 +76,9 @@ impl PromptTemplate {
             }
         }
         // Names in branches that no trial has come through.
-        let names = self.environment.get_template(NAME).map(|template| template.undeclared_variables(false));
         let globals: Vec<&str> = self.environment.globals().map(|(name, _)| name).collect();
-        let is_known = |name: &str| NAMES.contains(&name) || globals.contains(&name);
-        let mut unknown: Vec<String> = names.unwrap_or_default().into_iter().collect();
-        unknown.retain(|name| !is_known(name));
+        let is_known = |name: &str| values::is_known(name) || globals.contains(&name);
+        let mut unknown: Vec<String> = self.names.iter().filter(|name| !is_known(name)).cloned().collect();
         unknown.sort();
         match unknown.first() {
             None => Ok(()),
@@ -133,7 +91,9 @@ impl PromptTemplate {
         let mut out = LimitedOutput { text: Vec::new() };
         let to_error = |error: &minijinja::Error| TemplateError::new(&self.source, error);
         let template = self.environment.get_template(NAME).map_err(|error| to_error(&error))?;
-        template.render_captured_to(values.context(), &mut out).map_err(|error| to_error(&error))?;
+        template
+            .render_captured_to(values.context(self.names.iter()), &mut out)
+            .map_err(|error| to_error(&error))?;
         let usage = values.usage();
         Ok(RenderedPrompt {
             // The engine writes texts.
@@ -232,23 +192,5 @@ impl TemplateError {
             None => format!("there are {listed}"),
         };
         Self::at_span(source, span, format!("templates know no `{name}`"), Some(help))
-    }
-
-    fn at_span(source: &str, span: Range<usize>, message: String, help: Option<String>) -> Self {
-        let mut start = span.start.min(source.len());
-        while !source.is_char_boundary(start) {
-            start -= 1;
-        }
-        let before = &source[..start];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let text = source[line_start..].lines().next().unwrap_or("").to_owned();
-        Self {
-            message,
-            help,
-            line: before.matches('\n').count() + 1,
-            column: source[line_start..start].chars().count() + 1,
-            text,
-            span: start..span.end.clamp(start, source.len()),
-        }
     }
 }

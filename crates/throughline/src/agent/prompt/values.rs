@@ -12,6 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The names available to a template. Any other name is a mistake and not an empty text.
 pub(super) const NAMES: [&str; 7] = ["tools", "date", "time", "user", "agent", "model", "mode"];
 
+/// Beginning of names that stand for themselves: `{{ VCPWeatherInfo }}` is a placeholder of a plugin, which is filled when a
+/// request is sent.
+const PLUGIN_PREFIX: &str = "VCP";
+
+/// True for a name that templates know.
+pub(super) fn is_known(name: &str) -> bool {
+    NAMES.contains(&name) || name.starts_with(PLUGIN_PREFIX)
+}
+
 /// The values of [`NAMES`] for one rendering.
 pub(super) struct TemplateValues {
     tools: Arc<ToolsValue>,
@@ -39,8 +48,12 @@ impl TemplateValues {
         Self { tools, values }
     }
 
-    pub(super) fn context(&self) -> Value {
-        Value::from(self.values.clone())
+    /// The values, and placeholders of plugins as they stand; `names` are all that the template has.
+    pub(super) fn context<'n>(&self, names: impl IntoIterator<Item = &'n String>) -> Value {
+        let own = self.values.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let placeholders = names.into_iter().filter(|name| name.starts_with(PLUGIN_PREFIX));
+        let placeholders = placeholders.map(|name| (name.clone(), Value::from(format!("{{{{{name}}}}}"))));
+        Value::from(own.chain(placeholders).collect::<BTreeMap<String, Value>>())
     }
 
     /// Tools placed by the template.

@@ -81,6 +81,23 @@ impl PrivateHost {
     }
 }
 
+/// Reason why a URL can never be dialled, as far as its text alone says: an address that is not public, or this machine.
+pub fn private_by_address(url: &Url, private: &[PrivateHost]) -> Option<String> {
+    if private.iter().any(|host| host.matches(url)) {
+        return None;
+    }
+    let address = match url.host()? {
+        Host::Ipv4(address) => IpAddr::V4(address),
+        Host::Ipv6(address) => IpAddr::V6(address),
+        Host::Domain(name) => {
+            let bare = bare_host(name);
+            let is_here = bare == "localhost" || bare.ends_with(".localhost");
+            return is_here.then(|| format!("`{name}` is this machine, which is not public"));
+        }
+    };
+    non_public_reason(address).map(|what| format!("{address} is not public ({what})"))
+}
+
 fn bare_host(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }

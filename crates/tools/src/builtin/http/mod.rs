@@ -9,9 +9,10 @@ mod transport;
 
 pub use address::non_public_reason;
 pub use guard::{
-    AllowedPorts, HostResolver, PrivateHost, SystemResolver, resolve_allowed_addresses,
+    AllowedPorts, HostResolver, PrivateHost, SystemResolver, private_by_address, resolve_allowed_addresses,
     resolve_public_addresses,
 };
+pub(crate) use transport::WebAccess;
 pub use transport::{HttpResponse, HttpTransport, PinnedRequest, ReqwestTransport};
 
 use crate::context::ToolContext;
@@ -52,8 +53,7 @@ impl Default for FetchLimits {
 pub struct HttpFetch {
     limits: FetchLimits,
     ports: AllowedPorts,
-    resolver: Arc<dyn HostResolver>,
-    transport: Arc<dyn HttpTransport>,
+    web: WebAccess,
 }
 
 impl Default for HttpFetch {
@@ -65,7 +65,7 @@ impl Default for HttpFetch {
 impl HttpFetch {
     /// Over the network, with the system's resolver.
     pub fn new(limits: FetchLimits, ports: AllowedPorts) -> Self {
-        Self { limits, ports, resolver: Arc::new(SystemResolver), transport: Arc::new(ReqwestTransport) }
+        Self { limits, ports, web: WebAccess::default() }
     }
 
     /// Over something else.
@@ -75,8 +75,7 @@ impl HttpFetch {
         resolver: Arc<dyn HostResolver>,
         transport: Arc<dyn HttpTransport>,
     ) -> Self {
-        self.resolver = resolver;
-        self.transport = transport;
+        self.web = WebAccess { resolver, transport };
         self
     }
 }
@@ -144,12 +143,13 @@ impl HttpFetch {
         let mut url = first;
         let mut headers = headers;
         for hop in 0..=self.limits.redirects_max {
-            let addresses = match resolve_public_addresses(&url, &self.ports, self.resolver.as_ref()).await {
-                Ok(addresses) => addresses,
-                // The first address is an argument that nothing has been done with.
-                Err(why) if hop == 0 => return Err(ToolError::invalid_arguments(format!("/url: {why}"))),
-                Err(why) => return Err(ToolError::new(format!("redirected to {url}: {why}"))),
-            };
+            let addresses =
+                match resolve_public_addresses(&url, &self.ports, self.web.resolver.as_ref()).await {
+                    Ok(addresses) => addresses,
+                    // The first address is an argument that nothing has been done with.
+                    Err(why) if hop == 0 => return Err(ToolError::invalid_arguments(format!("/url: {why}"))),
+                    Err(why) => return Err(ToolError::new(format!("redirected to {url}: {why}"))),
+                };
             let request = PinnedRequest {
                 method: method.clone(),
                 url: url.clone(),
@@ -157,7 +157,7 @@ impl HttpFetch {
                 headers: headers.clone(),
                 body: None,
             };
-            let reply = self.transport.send(request).await.map_err(ToolError::new)?;
+            let reply = self.web.transport.send(request).await.map_err(ToolError::new)?;
             let Some(target) = redirect_target(&url, &reply) else { return Ok((url, reply)) };
             let target = target.map_err(|why| ToolError::new(format!("{url} redirects wrongly: {why}")))?;
             if target.origin() != url.origin() {

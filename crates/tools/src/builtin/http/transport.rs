@@ -1,5 +1,6 @@
 //! One HTTP exchange with addresses that are given: no name is resolved, no redirect followed, no proxy asked.
 
+use super::guard::{HostResolver, SystemResolver};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -48,6 +49,19 @@ pub trait HttpTransport: Send + Sync {
 /// The network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReqwestTransport;
+
+/// Resolver and transport of a tool; by default those of the network.
+#[derive(Clone)]
+pub(crate) struct WebAccess {
+    pub resolver: Arc<dyn HostResolver>,
+    pub transport: Arc<dyn HttpTransport>,
+}
+
+impl Default for WebAccess {
+    fn default() -> Self {
+        Self { resolver: Arc::new(SystemResolver), transport: Arc::new(ReqwestTransport) }
+    }
+}
 
 /// Limit of connecting, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

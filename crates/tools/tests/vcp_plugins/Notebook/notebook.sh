@@ -8,6 +8,9 @@ case $input in
 *'"command":"ListNotes"'*)
     printf '{"status":"success","result":"%s"}\n' "$(tr '\n' '|' < notes.txt)"
     ;;
+*'"command":"Elsewhere"'*)
+    echo elsewhere > ../../diary/note.txt && echo '{"status":"success","result":"noted"}'
+    ;;
 *'"command":"Hang"'*)
     trap '' TERM
     sleep 876543 &

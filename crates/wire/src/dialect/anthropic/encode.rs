@@ -6,7 +6,8 @@ use super::tool_id::{self, ToolIds};
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, extra};
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{
-    Call, CallOutcome, ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition, UserPart,
+    Call, CallOutcome, ClosedStep, HostedToolKind, Media, Message, ModelRequest, ToolChoice, ToolDefinition,
+    UserPart,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -15,6 +16,8 @@ use std::collections::BTreeSet;
 
 /// The version of the API that all of this is written for.
 const API_VERSION: &str = "2023-06-01";
+/// Asked for where code may be run; where it is no beta any more, it changes nothing.
+const CODE_EXECUTION_BETA: &str = "code-execution-2025-08-25";
 /// Most tokens to generate if the request does not say: the field is mandatory. A thinking budget comes on top.
 const MAX_TOKENS_DEFAULT: u64 = 4096;
 /// Higher temperatures are refused.
@@ -72,11 +75,11 @@ pub(crate) fn encode(
         body.insert("stream".to_owned(), true.into());
     }
     extra::merge(&mut body, &request.settings.extra);
-    EncodedRequest {
-        path: "/v1/messages".to_owned(),
-        headers: vec![("anthropic-version", API_VERSION.to_owned())],
-        body: Value::Object(body),
+    let mut headers = vec![("anthropic-version", API_VERSION.to_owned())];
+    if request.settings.hosted.contains(&HostedToolKind::CodeExecution) {
+        headers.push(("anthropic-beta", CODE_EXECUTION_BETA.to_owned()));
     }
+    EncodedRequest { path: "/v1/messages".to_owned(), headers, body: Value::Object(body) }
 }
 
 fn max_tokens(request: &ModelRequest) -> u64 {
@@ -88,15 +91,21 @@ fn max_tokens(request: &ModelRequest) -> u64 {
 }
 
 fn tools(request: &ModelRequest, profile: &UpstreamProfile, body: &mut Map<String, Value>) {
-    let may_call = request.tool_choice != ToolChoice::None && !request.tools.is_empty();
+    let hosted = &request.settings.hosted;
+    let may_call =
+        request.tool_choice != ToolChoice::None && !(request.tools.is_empty() && hosted.is_empty());
     if !may_call && !profile.tool_choice_none {
         return;
     }
-    let mut tools: Vec<Value> = if request.tools.is_empty() {
-        called_tool_names(request).map(|name| json!({ "name": name, "input_schema": any_object() })).collect()
+    // Names must be unique: the provider's own tool is the one that was asked for by name.
+    let is_free = |name: &str| !hosted.iter().any(|hosted| hosted.name() == name);
+    let mut tools: Vec<Value> = hosted.iter().copied().map(hosted_tool).collect();
+    if request.tools.is_empty() {
+        let called = called_tool_names(request).filter(|name| is_free(name));
+        tools.extend(called.map(|name| json!({ "name": name, "input_schema": any_object() })));
     } else {
-        request.tools.iter().map(tool).collect()
-    };
+        tools.extend(request.tools.iter().filter(|tool| is_free(tool.name.as_str())).map(tool));
+    }
     if tools.is_empty() {
         return;
     }
@@ -117,6 +126,14 @@ fn tools(request: &ModelRequest, profile: &UpstreamProfile, body: &mut Map<Strin
         choice["disable_parallel_tool_use"] = true.into();
     }
     body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
+}
+
+fn hosted_tool(kind: HostedToolKind) -> Value {
+    let version = match kind {
+        HostedToolKind::WebSearch => "web_search_20250305",
+        HostedToolKind::CodeExecution => "code_execution_20250825",
+    };
+    json!({ "type": version, "name": kind.name() })
 }
 
 /// Names of the tools that history calls. "Requests which include `tool_use` or `tool_result` blocks must define tools"

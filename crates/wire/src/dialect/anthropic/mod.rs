@@ -12,3 +12,4 @@ mod tool_id;
 
 pub(crate) use decode::AnthropicDecoder;
 pub(crate) use encode::encode;
+pub(crate) use tool_id::{ToolIds, sanitize_name};

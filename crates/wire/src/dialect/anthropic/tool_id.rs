@@ -11,7 +11,7 @@ const FOREIGN_ID_BYTES_MAX: usize = 128;
 const NAME_BYTES_MAX: usize = 128;
 
 /// A tool's name as `^[a-zA-Z0-9_-]{1,128}$`. Offered names are so already; a model may have called anything.
-pub(super) fn sanitize_name(name: &str) -> Cow<'_, str> {
+pub(crate) fn sanitize_name(name: &str) -> Cow<'_, str> {
     if is_valid(name, NAME_BYTES_MAX) {
         return Cow::Borrowed(name);
     }
@@ -24,13 +24,13 @@ pub(super) fn sanitize_name(name: &str) -> Cow<'_, str> {
 /// is HTTP 400 ("`tool_use` ids must be unique"). The same history always gets the same ids, since prompt caches
 /// compare prefixes.
 #[derive(Debug, Default)]
-pub(super) struct ToolIds {
+pub(crate) struct ToolIds {
     used: HashSet<String>,
 }
 
 impl ToolIds {
     /// Theirs if it can stand, else ours, else ours with a number.
-    pub(super) fn assign(&mut self, call: &Call) -> String {
+    pub(crate) fn assign(&mut self, call: &Call) -> String {
         let theirs =
             call.upstream_id.as_ref().map(|id| id.as_str()).filter(|id| is_valid(id, FOREIGN_ID_BYTES_MAX));
         if let Some(id) = theirs.filter(|id| !self.used.contains(*id)) {

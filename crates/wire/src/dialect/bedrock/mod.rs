@@ -1,12 +1,14 @@
-//! AWS Bedrock, decoding only: `ConverseStream`, and `InvokeModelWithResponseStream` with Anthropic bodies. Both come
+//! AWS Bedrock: `ConverseStream`, and `InvokeModelWithResponseStream` with Anthropic bodies. Both come
 //! in event-stream frames, whose failures look alike.
 
 mod anthropic;
 mod converse;
 mod converse_blocks;
+mod encode;
 
 pub(crate) use anthropic::BedrockAnthropicDecoder;
 pub(crate) use converse::ConverseDecoder;
+pub(crate) use encode::{encode_anthropic, encode_converse};
 
 use crate::dialect::PayloadFrame;
 use crate::json::JsonRef;

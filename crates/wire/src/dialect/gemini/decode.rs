@@ -25,7 +25,7 @@ pub(crate) struct GeminiDecoder {
 /// State of one candidate. Only the first one is echoed.
 #[derive(Default)]
 struct CandidateState {
-    /// The parts so far, neighbouring texts joined.
+    /// The parts so far, neighboring texts joined.
     parts: Vec<Value>,
     /// Something among `parts` cannot be rebuilt from text and calls.
     echo_needed: bool,
@@ -95,7 +95,7 @@ impl GeminiDecoder {
         }
         let candidates = chunk.get("candidates");
         for (position, candidate) in candidates.map(JsonRef::items).unwrap_or_default().iter().enumerate() {
-            // Zero is left out by some serialisers; so is the number of an only candidate.
+            // Zero is left out by some serializers; so is the number of an only candidate.
             let index = candidate.get("index").and_then(JsonRef::as_u64).unwrap_or(position as u64);
             select_choice(index, step);
             self.choices.entry(index).or_default().read(candidate, step);
@@ -381,7 +381,7 @@ fn inline_data(data: &JsonRef<'_>, is_thought: bool, step: &mut StepWriter<'_>) 
         // A sketch on the way to the picture.
         step.hidden_thinking();
     } else if media_type.starts_with("audio/") {
-        step.audio(&base64, "");
+        step.typed_audio(&media_type, &base64);
     } else if media_type.starts_with("image/") {
         step.image(Media::new(media_type.into_owned(), base64.into_owned()));
     } else {

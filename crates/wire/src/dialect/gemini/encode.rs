@@ -8,7 +8,8 @@ use super::schema;
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, call_name, extra};
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{
-    Call, CallOutcome, ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition, UserPart,
+    Call, CallOutcome, ClosedStep, HostedToolKind, Media, Message, ModelRequest, ToolChoice, ToolDefinition,
+    UserPart,
 };
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -80,18 +81,44 @@ fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
 
 fn tools(request: &ModelRequest, profile: &UpstreamProfile, body: &mut Map<String, Value>) {
     let may_call = request.tool_choice != ToolChoice::None;
-    if request.tools.is_empty() || !(may_call || profile.tool_choice_none) {
-        return;
+    let hosted = &request.settings.hosted;
+    let offers_functions = !request.tools.is_empty() && (may_call || profile.tool_choice_none);
+    // There is no way to list one and to forbid it.
+    let offers_hosted = !hosted.is_empty() && may_call;
+    let mut tools = Vec::new();
+    if offers_functions {
+        let declarations: Vec<Value> = request.tools.iter().map(declaration).collect();
+        tools.push(json!({ "functionDeclarations": declarations }));
     }
-    let declarations: Vec<Value> = request.tools.iter().map(declaration).collect();
-    body.insert("tools".to_owned(), json!([{ "functionDeclarations": declarations }]));
+    if offers_hosted {
+        tools.extend(hosted.iter().copied().map(hosted_tool));
+    }
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), tools.into());
+    }
     let choice = match &request.tool_choice {
-        ToolChoice::Auto => return,
-        ToolChoice::None => json!({ "mode": "NONE" }),
-        ToolChoice::Required => json!({ "mode": "ANY" }),
-        ToolChoice::Tool(name) => json!({ "mode": "ANY", "allowedFunctionNames": [name] }),
+        _ if !offers_functions => None,
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!({ "mode": "NONE" })),
+        ToolChoice::Required => Some(json!({ "mode": "ANY" })),
+        ToolChoice::Tool(name) => Some(json!({ "mode": "ANY", "allowedFunctionNames": [name] })),
     };
-    body.insert("toolConfig".to_owned(), json!({ "functionCallingConfig": choice }));
+    let mut config = Map::new();
+    config.extend(choice.map(|choice| ("functionCallingConfig".to_owned(), choice)));
+    if offers_functions && offers_hosted {
+        // Without it both kinds together are refused.
+        config.insert("includeServerSideToolInvocations".to_owned(), true.into());
+    }
+    if !config.is_empty() {
+        body.insert("toolConfig".to_owned(), config.into());
+    }
+}
+
+fn hosted_tool(kind: HostedToolKind) -> Value {
+    match kind {
+        HostedToolKind::WebSearch => json!({ "googleSearch": {} }),
+        HostedToolKind::CodeExecution => json!({ "codeExecution": {} }),
+    }
 }
 
 fn declaration(tool: &ToolDefinition) -> Value {

@@ -9,8 +9,8 @@ use super::call_ids::CallIds;
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, call_name, extra};
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{
-    Call, CallKind, CallOutcome, ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition,
-    UserPart,
+    Call, CallKind, CallOutcome, ClosedStep, HostedToolKind, Media, Message, ModelRequest, ToolChoice,
+    ToolDefinition, UserPart,
 };
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -35,8 +35,10 @@ pub(crate) fn encode(
     }
     body.insert("input".to_owned(), items.into());
     let may_call = request.tool_choice != ToolChoice::None;
-    if !request.tools.is_empty() && (may_call || profile.tool_choice_none) {
-        body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+    let hosted = &request.settings.hosted;
+    if !(request.tools.is_empty() && hosted.is_empty()) && (may_call || profile.tool_choice_none) {
+        let tools = request.tools.iter().map(tool).chain(hosted.iter().copied().map(hosted_tool));
+        body.insert("tools".to_owned(), tools.collect());
         let choice = match &request.tool_choice {
             ToolChoice::Auto => None,
             ToolChoice::None => Some("none".into()),
@@ -54,8 +56,14 @@ pub(crate) fn encode(
         body.insert("max_output_tokens".to_owned(), tokens.into());
     }
     body.insert("store".to_owned(), false.into());
-    if profile.encrypted_reasoning {
-        body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
+    let included: Vec<&str> = profile
+        .encrypted_reasoning
+        .then_some("reasoning.encrypted_content")
+        .into_iter()
+        .chain(hosted.iter().copied().map(hosted_details))
+        .collect();
+    if !included.is_empty() {
+        body.insert("include".to_owned(), json!(included));
     }
     body.insert("stream".to_owned(), (transfer == TransferMode::Stream).into());
     if let Some(key) = request.cache_key.as_deref().filter(|_| profile.prompt_cache_key) {
@@ -74,6 +82,23 @@ fn tool(tool: &ToolDefinition) -> Value {
         "parameters": *tool.parameters,
         "strict": false,
     })
+}
+
+fn hosted_tool(kind: HostedToolKind) -> Value {
+    match kind {
+        HostedToolKind::WebSearch => json!({ "type": "web_search" }),
+        HostedToolKind::CodeExecution => {
+            json!({ "type": "code_interpreter", "container": { "type": "auto" } })
+        }
+    }
+}
+
+/// Details that the answer leaves out unless they are asked for: the sources of a search, the output of code.
+fn hosted_details(kind: HostedToolKind) -> &'static str {
+    match kind {
+        HostedToolKind::WebSearch => "web_search_call.action.sources",
+        HostedToolKind::CodeExecution => "code_interpreter_call.outputs",
+    }
 }
 
 struct InputEncoder<'a> {

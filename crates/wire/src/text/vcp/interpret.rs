@@ -119,14 +119,16 @@ fn values_of<'f>(fields: &'f [VcpField], key: &str) -> Vec<&'f str> {
 fn tool_by_name<'d>(name: &str, tools: &'d [ToolDefinition]) -> Option<&'d ToolDefinition> {
     let wire = tools.iter().find(|tool| tool.name.as_str() == name);
     let vcp = |tool: &&ToolDefinition| matches!(&tool.vcp, Some(vcp) if vcp.tool_name == name && vcp.command.is_none());
-    wire.or_else(|| tools.iter().find(vcp))
+    let alias = |tool: &&ToolDefinition| matches!(&tool.vcp, Some(vcp) if vcp.is_named(name) && vcp.command.is_none());
+    wire.or_else(|| tools.iter().find(vcp)).or_else(|| tools.iter().find(alias))
 }
 
 fn tool_by_command<'d>(name: &str, command: &str, tools: &'d [ToolDefinition]) -> Option<&'d ToolDefinition> {
     let vcp = |tool: &&ToolDefinition| matches!(&tool.vcp, Some(vcp) if vcp.tool_name == name && vcp.command.as_deref() == Some(command));
     let wire = format!("{name}_{command}");
     let method = |tool: &&ToolDefinition| !command.is_empty() && tool.name.as_str() == wire;
-    tools.iter().find(vcp).or_else(|| tools.iter().find(method))
+    let alias = |tool: &&ToolDefinition| matches!(&tool.vcp, Some(vcp) if vcp.is_named(name) && vcp.command.as_deref() == Some(command));
+    tools.iter().find(vcp).or_else(|| tools.iter().find(method)).or_else(|| tools.iter().find(alias))
 }
 
 /// Does `command` choose between tools of this name, rather than being an argument?
@@ -134,7 +136,7 @@ fn command_chooses(name: &str, tools: &[ToolDefinition]) -> bool {
     let group = format!("{name}_");
     let some = tools.iter().any(|tool| {
         let method = tool.name.as_str().strip_prefix(&group);
-        let command = matches!(&tool.vcp, Some(vcp) if vcp.tool_name == name && vcp.command.is_some());
+        let command = matches!(&tool.vcp, Some(vcp) if vcp.is_named(name) && vcp.command.is_some());
         command || method.is_some_and(|method| !method.is_empty())
     });
     some && !has_parameter(tool_by_name(name, tools), COMMAND)

@@ -40,20 +40,23 @@ impl VcpTools {
     /// The tool that has this name alone.
     fn tool_by_name(&self, name: &str) -> Option<&VcpTool> {
         let by_wire = self.tools.iter().find(|tool| tool.wire == name);
-        by_wire.or_else(|| self.tools.iter().find(|tool| tool.is_command(name, None)))
+        let by_vcp = || self.tools.iter().find(|tool| tool.is_command(name, None));
+        by_wire.or_else(by_vcp).or_else(|| self.tools.iter().find(|tool| tool.is_alias(name, None)))
     }
 
     /// The tool that this command of this name is.
     fn tool_by_command(&self, name: &str, command: &str) -> Option<&VcpTool> {
         let by_vcp = self.tools.iter().find(|tool| tool.is_command(name, Some(command)));
-        by_vcp.or_else(|| self.tools.iter().find(|tool| tool.method_of(name) == Some(command)))
+        let by_method = || self.tools.iter().find(|tool| tool.method_of(name) == Some(command));
+        let by_alias = || self.tools.iter().find(|tool| tool.is_alias(name, Some(command)));
+        by_vcp.or_else(by_method).or_else(by_alias)
     }
 
     /// Could a command of this name be a tool?
     fn has_commands(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| {
             tool.method_of(name).is_some()
-                || tool.vcp.as_ref().is_some_and(|vcp| vcp.tool_name == name && vcp.command.is_some())
+                || tool.vcp.as_ref().is_some_and(|vcp| vcp.is_named(name) && vcp.command.is_some())
         })
     }
 }
@@ -61,6 +64,11 @@ impl VcpTools {
 impl VcpTool {
     fn is_command(&self, name: &str, command: Option<&str>) -> bool {
         self.vcp.as_ref().is_some_and(|vcp| vcp.tool_name == name && vcp.command.as_deref() == command)
+    }
+
+    /// The same under a name that the tool's manual uses for it.
+    fn is_alias(&self, name: &str, command: Option<&str>) -> bool {
+        self.vcp.as_ref().is_some_and(|vcp| vcp.is_named(name) && vcp.command.as_deref() == command)
     }
 
     /// `method` if the tool is `group_method`.

@@ -4,6 +4,7 @@
 import type { AgentField, AgentSettings } from "@throughline/client";
 import { isObject } from "../../tester/model/fields.ts";
 import { jsonOr, type RuleDraft, ruleDraft, ruleOf } from "./rules.ts";
+import { type TextRuleDraft, textRuleDraft, textRuleOf } from "./text-rules.ts";
 
 /** What stands in the form. Numbers and JSON are what was typed, so that nothing typed is lost. */
 export interface Draft {
@@ -12,6 +13,9 @@ export interface Draft {
   /** `tool_toggles` */
   toggles: Readonly<Record<string, boolean>>;
   rules: readonly RuleDraft[];
+  /** Preset of rules after those; empty: none. */
+  permissions: string;
+  textRules: readonly TextRuleDraft[];
 }
 
 type Fields = readonly AgentField[];
@@ -21,6 +25,8 @@ export function draftOf(fields: Fields, settings: AgentSettings): Draft {
     fields: Object.fromEntries(fields.map(({ path, kind }) => [path, typed(kind, valueAt(settings, path))])),
     toggles: settings.tool_call?.tool_toggles ?? {},
     rules: (settings.policy ?? []).map(ruleDraft),
+    permissions: settings.permissions ?? "",
+    textRules: (settings.text_rules ?? []).map(textRuleDraft),
   };
 }
 
@@ -30,6 +36,8 @@ export function settingsOf(fields: Fields, before: AgentSettings, draft: Draft):
   for (const { path, kind } of fields) put(settings, path, said(kind, draft.fields[path] ?? ""));
   put(settings, "tool_call.tool_toggles", draft.toggles);
   settings.policy = draft.rules.map(ruleOf);
+  put(settings, "permissions", draft.permissions || undefined);
+  settings.text_rules = draft.textRules.map(textRuleOf);
   return settings;
 }
 

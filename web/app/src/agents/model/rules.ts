@@ -6,6 +6,9 @@ export const DECISIONS = ["allow", "ask", "deny"] as const;
 export const EFFECTS = ["pure", "read", "cosmetic", "idempotent", "write", "external"] as const;
 export const TESTS = ["equals", "one_of", "glob", "starts_with", "under", "host"] as const;
 
+/** What decides where no rule does; empty: the effect of the tool. */
+export const PERMISSIONS = ["", "read_only", "workspace", "everything"] as const;
+
 /** A test of one argument. */
 export interface TestDraft {
   /** Name or JSON pointer. */

@@ -1,23 +1,32 @@
 import type { Block } from "@throughline/client";
 import { useBlock } from "@throughline/client/react";
-import { memo } from "react";
+import { memo, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
+import { later } from "../../ui/later.tsx";
 import { MediaView } from "../../ui/media.tsx";
 import { Card } from "../card/card.tsx";
 import { useEntry } from "../context.tsx";
 import { UserParts } from "../thread/user.tsx";
 import { ErrorBlock } from "./error.tsx";
+import { Growth } from "./markdown/growth.ts";
 import { TextBlock } from "./text.tsx";
 import { Thinking } from "./thinking.tsx";
+
+/** Fetched with the first source that is named. */
+const Citations = later(() => import("./citations.tsx"));
+/** Fetched when the first sound comes. */
+const VoiceBubble = later(() => import("../../voice/bubble.tsx"));
 
 /** One block of a message. It alone is drawn anew when it changes. */
 export const BlockView = memo(function BlockView({ at }: { at: number }) {
   const { store } = useEntry();
-  const block = useBlock(store, at);
+  const [growth] = useState(() => new Growth());
+  const block = useBlock(store, at, growth.show);
+  growth.draws(block);
   if (block === undefined || isNothing(block)) return null;
   return (
     <div className="part" data-kind={block.kind} tabIndex={-1}>
-      <Content block={block} />
+      <Content block={block} at={at} growth={growth} />
     </div>
   );
 });
@@ -30,22 +39,37 @@ function isNothing(block: Readonly<Block>): boolean {
   return block.kind === "unrecognised" || (block.kind === "text" && block.text.trim() === "");
 }
 
-function Content({ block }: { block: Readonly<Block> }) {
+function Content({ block, at, growth }: { block: Readonly<Block>; at: number; growth: Growth }) {
   const words = useWords();
+  const { opened } = useEntry();
   switch (block.kind) {
     case "text":
-      return <TextBlock text={block.text} isOpen={block.state === "open"} code={block.code} />;
+      return (
+        <>
+          <TextBlock text={block.text} isOpen={block.state === "open"} code={block.code} growth={growth} />
+          {block.citations && <Citations sources={block.citations} />}
+        </>
+      );
     case "thinking":
-      return <Thinking text={block.text} isOpen={block.state === "open"} />;
+      return <Thinking text={block.text} isOpen={block.state === "open"} at={at} />;
     case "tool_call":
-      return <Card call={block} />;
+      return <Card call={block} onOpen={() => opened?.add(at)} />;
     case "image":
       return <MediaView media={block} />;
     case "audio":
-      return <p className="text-muted italic">{block.transcript || words.sound}</p>;
+      return (
+        <VoiceBubble
+          block={block}
+          at={at}
+          meanwhile={<p className="voice-bubble text-muted">{block.transcript || words.sound}</p>}
+        />
+      );
     case "notice":
       return (
-        <p className="rounded-control border border-line bg-sunken px-3 py-2 text-[13px] whitespace-pre-wrap text-muted">
+        <p
+          dir="auto"
+          className="rounded-control border border-line bg-sunken px-3 py-2 text-[13px] whitespace-pre-wrap text-muted"
+        >
           {words.serverText(block.text, block.code)}
         </p>
       );
@@ -54,7 +78,7 @@ function Content({ block }: { block: Readonly<Block> }) {
     case "user_message":
       return (
         <>
-          <p className="mb-1 text-right text-[12px] text-muted">{words.sentWhileRunning}</p>
+          <p className="mb-1 text-end text-[12px] text-muted">{words.sentWhileRunning}</p>
           <UserParts parts={block.input} />
         </>
       );

@@ -1,52 +1,88 @@
 import { useEffect, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { CopyButton } from "../../ui/copy.tsx";
+import { later } from "../../ui/later.tsx";
+import type { FrameKind } from "./frame.tsx";
 import type { Piece } from "./highlight.ts";
 
-/** A longer one is left as it is: colours help nobody there. */
-const COLOURED_CHARS_MAX = 64_000;
+const Frame = later(() => import("./frame.tsx"));
+
+/** What can be shown as more than code, by the name of its language. */
+const FRAMES: Readonly<Record<string, FrameKind>> = { mermaid: "diagram", html: "html", svg: "svg" };
+/** A longer one is shown as code alone. */
+const FRAME_CHARS_MAX = 100_000;
+
+/** A longer one is left as it is: colors help nobody there. */
+const COLORED_CHARS_MAX = 64_000;
 
 export function Code({ text, language, isClosed }: { text: string; language: string; isClosed: boolean }) {
   const words = useWords();
   const name = language.split(/\s/)[0] ?? "";
-  const pieces = usePieces(text, name, isClosed);
+  const kind = isClosed && text.length <= FRAME_CHARS_MAX ? FRAMES[name.toLowerCase()] : undefined;
+  const isDiagram = kind === "diagram";
+  const [choice, setChoice] = useState<boolean>();
+  const [failure, setFailure] = useState<string>();
+  // A diagram is what was meant; a document runs scripts, so somebody asks for it.
+  const isFramed = kind !== undefined && (choice ?? isDiagram) && failure === undefined;
   return (
     <div className="code">
       <div className="code-head">
         <span>{name}</span>
+        {kind !== undefined && (
+          <button
+            type="button"
+            className="code-switch"
+            aria-pressed={isFramed}
+            onClick={() => {
+              setFailure(undefined);
+              setChoice(!isFramed);
+            }}
+          >
+            {isDiagram ? words.diagram : words.preview}
+          </button>
+        )}
         <CopyButton text={() => text} label={words.copy} />
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
-      <pre tabIndex={0}>
-        <code>
-          {pieces?.map(({ text, colour }, at) =>
-            colour === undefined ? (
-              text
-            ) : (
-              <span key={`${at}`} data-token={colour}>
-                {text}
-              </span>
-            ),
-          ) ?? text}
-        </code>
-      </pre>
+      {failure !== undefined && <p className="code-note">{words.diagramFailed(failure)}</p>}
+      {isFramed && <Frame kind={kind} source={text} onFail={setFailure} />}
+      {!(isDiagram && isFramed) && <Source text={text} name={name} isClosed={isClosed} />}
     </div>
   );
 }
 
-/** The code in its colours, once it is closed and nothing else is to be done. R: U6 */
+function Source({ text, name, isClosed }: { text: string; name: string; isClosed: boolean }) {
+  const pieces = usePieces(text, name, isClosed);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
+    <pre tabIndex={0}>
+      <code>
+        {pieces?.map(({ text, color }, at) =>
+          color === undefined ? (
+            text
+          ) : (
+            <span key={`${at}`} data-token={color}>
+              {text}
+            </span>
+          ),
+        ) ?? text}
+      </code>
+    </pre>
+  );
+}
+
+/** The code in its colors, once it is closed and nothing else is to be done. R: U6 */
 function usePieces(text: string, language: string, isClosed: boolean): readonly Piece[] | undefined {
   const [read, setRead] = useState<{ text: string; pieces: readonly Piece[] }>();
   useEffect(() => {
-    if (!isClosed || text.length > COLOURED_CHARS_MAX || language === "") return undefined;
+    if (!isClosed || text.length > COLORED_CHARS_MAX || language === "") return undefined;
     let isWanted = true;
-    const colour = async (): Promise<void> => {
+    const color = async (): Promise<void> => {
       const { piecesOf } = await import("./highlight.ts");
       const pieces = piecesOf(text, language);
       if (isWanted) setRead({ text, pieces });
     };
-    // Without colours it is the same code.
-    const cancel = whenIdle(() => void colour().catch(() => undefined));
+    // Without colors it is the same code.
+    const cancel = whenIdle(() => void color().catch(() => undefined));
     return () => {
       isWanted = false;
       cancel();

@@ -5,13 +5,36 @@ import { useWords } from "../../i18n/use.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { mode } from "../composer/mode.ts";
 import { useChat, useEntry } from "../context.tsx";
+import type { Entry } from "../model/entry.ts";
+import { useErrorWords } from "./error-words.ts";
 
 /** The model cannot call tools natively; written as text they work. */
 const NO_TOOLS = "tool_calling_unsupported";
+/** The upstream was lost in the middle of what it said. */
+const TORN: ReadonlySet<string> = new Set([
+  "upstream_lost",
+  "upstream_timeout",
+  "upstream_error",
+  "upstream_finish",
+]);
 
-/** Why the message ends here, and what can be done. R: T3 */
+/** What helps most. */
+type Help = "continue" | "text_mode" | "connect" | "again";
+
+function helpFor(fault: Readonly<Fault>, { store }: Entry): Help {
+  if (fault.code === NO_TOOLS) return "text_mode";
+  if (fault.code === "unauthorized") return "connect";
+  const hasText = store.outline().some(({ at }) => {
+    const block = store.block(at);
+    return block?.kind === "text" && block.text.trim() !== "";
+  });
+  return hasText && TORN.has(fault.code) ? "continue" : "again";
+}
+
+/** Why the message ends here: a sentence, and what helps. The rest is for whoever asks. R: T3 */
 export function ErrorBlock({ fault }: { fault: Readonly<Fault> }) {
   const words = useWords();
+  const own = useErrorWords();
   const { conversation } = useChat();
   const entry = useEntry();
   const { entries, running } = useSyncExternalStore(conversation.subscribe, conversation.get);
@@ -20,38 +43,62 @@ export function ErrorBlock({ fault }: { fault: Readonly<Fault> }) {
     if (how !== undefined) mode.set(how);
     void conversation.again(entry, undefined, how).catch(() => undefined);
   };
-  const said = [
-    words.serverText(fault.what, fault.code),
-    words.serverText(fault.why),
-    words.serverText(fault.remedy),
-  ];
-  const [what, why, remedy] = said;
+  const help = helpFor(fault, entry);
+  const what = words.serverText(fault.what, fault.code);
+  const [why, remedy] = [words.serverText(fault.why), words.serverText(fault.remedy)];
+  const acts: Readonly<Record<Help, readonly [label: string, act: () => void]>> = {
+    continue: [
+      words.continue,
+      () =>
+        void conversation
+          .send([{ type: "text", text: words.continuePrompt }], mode.chosen())
+          .catch(() => undefined),
+    ],
+    text_mode: [words.switchToText, () => again("text")],
+    connect: [words.connectHow, openModels],
+    again: [words.tryAgain, () => again(undefined)],
+  };
+  const advice = help === "continue" ? own.kept : remedy;
+  const [label, act] = acts[help];
   return (
-    <div role="alert" className="rounded-card border border-error bg-error-soft px-4 py-3 text-[13.5px]">
+    <div role="alert" className="fault">
       <span className="knot" data-look="bad" aria-hidden />
-      <div className="flex items-start gap-2">
-        <p className="flex-1 font-semibold whitespace-pre-wrap text-error">{what}</p>
-        <CopyButton text={() => [fault.code, ...said].join("\n")} />
-      </div>
-      {why && <p className="mt-1 whitespace-pre-wrap">{why}</p>}
-      {remedy && <p className="mt-1 whitespace-pre-wrap text-muted">{remedy}</p>}
-      {isLast && (
-        <div className="mt-3 flex flex-wrap gap-2">
-          {fault.code === NO_TOOLS && (
-            <button type="button" className="button primary" onClick={() => again("text")}>
-              {words.switchToText}
-            </button>
-          )}
-          {fault.code === "unauthorized" && (
-            <button type="button" className="button primary" onClick={openModels}>
-              {words.connectHow}
-            </button>
-          )}
-          <button type="button" className="button" onClick={() => again(undefined)}>
-            {words.tryAgain}
-          </button>
-        </div>
+      <p dir="auto" className="font-semibold whitespace-pre-wrap text-error">
+        {what}
+      </p>
+      {advice && (
+        <p dir="auto" className="mt-1 whitespace-pre-wrap">
+          {advice}
+        </p>
       )}
+      <div className="mt-2.5 flex flex-wrap items-center gap-2">
+        {isLast && (
+          <>
+            <button type="button" className="button primary" onClick={act}>
+              {label}
+            </button>
+            {help !== "again" && (
+              <button type="button" className="button" onClick={() => again(undefined)}>
+                {words.tryAgain}
+              </button>
+            )}
+          </>
+        )}
+        <details>
+          <summary>{words.details}</summary>
+          <div className="flex items-start gap-2">
+            <div className="min-w-0 flex-1">
+              {why && (
+                <p dir="auto" className="whitespace-pre-wrap [overflow-wrap:anywhere]">
+                  {why}
+                </p>
+              )}
+              <code className="text-muted">{fault.code}</code>
+            </div>
+            <CopyButton text={() => [fault.code, what, why, remedy].filter(Boolean).join("\n")} />
+          </div>
+        </details>
+      </div>
     </div>
   );
 }

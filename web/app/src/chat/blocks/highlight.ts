@@ -1,42 +1,42 @@
-// Code in colours, as pieces of text: no markup is made. Fetched with the first code that is closed.
+// Code in colors, as pieces of text: no markup is made. Fetched with the first code that is closed.
 
-import { type Colour, type Language, languageOf } from "./languages.ts";
+import { type Color, type Language, languageOf } from "./languages.ts";
 
 export interface Piece {
   readonly text: string;
-  readonly colour: Colour | undefined;
+  readonly color: Color | undefined;
 }
 
-/** The text of all pieces is the code. What is no code of its language has fewer colours, and nothing else. */
+/** The text of all pieces is the code. What is no code of its language has fewer colors, and nothing else. */
 export function piecesOf(code: string, word: string): readonly Piece[] {
   const language = languageOf(word);
-  if (language === undefined) return [{ text: code, colour: undefined }];
+  if (language === undefined) return [{ text: code, color: undefined }];
   const pieces: Piece[] = [];
-  const add = (text: string, colour: Colour | undefined): void => {
-    if (text !== "") pieces.push({ text, colour });
+  const add = (text: string, color: Color | undefined): void => {
+    if (text !== "") pieces.push({ text, color });
   };
   let done = 0;
   for (const found of code.matchAll(patternOf(language))) {
     const [text] = found;
     const kind = language.rules[found.findIndex((group, at) => at > 0 && group !== undefined) - 1]?.[0];
     const end = found.index + text.length;
-    const colour = kind === "word" ? colourOfWord(text, code, found.index, end, language) : kind;
-    if (colour === undefined) continue;
+    const color = kind === "word" ? colorOfWord(text, code, found.index, end, language) : kind;
+    if (color === undefined) continue;
     add(code.slice(done, found.index), undefined);
-    add(text, colour);
+    add(text, color);
     done = end;
   }
   add(code.slice(done), undefined);
   return pieces;
 }
 
-function colourOfWord(
+function colorOfWord(
   word: string,
   code: string,
   start: number,
   end: number,
   language: Language,
-): Colour | undefined {
+): Color | undefined {
   const name = language.ignoresCase ? word.toLowerCase() : word;
   // A member may be called like a keyword.
   const isMember = code[start - 1] === ".";

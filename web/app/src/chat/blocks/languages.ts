@@ -1,12 +1,12 @@
-// Languages that are coloured: each a list of what stands out in it, the first that fits at a place wins. R: U6
+// Languages that are colored: each a list of what stands out in it, the first that fits at a place wins. R: U6
 
-export type Colour = "key" | "text" | "number" | "name" | "remark";
+export type Color = "key" | "text" | "number" | "name" | "remark" | "added" | "removed";
 
 /**
- * A colour, or `word`: then the lists of the language say which, and what stands behind it. No pattern has a group that captures,
+ * A color, or `word`: then the lists of the language say which, and what stands behind it. No pattern has a group that captures,
  * and none begins inside what it has tried already: the time is that of the length.
  */
-export type Rule = readonly [Colour | "word", string];
+export type Rule = readonly [Color | "word", string];
 
 export interface Language {
   readonly rules: readonly Rule[];
@@ -75,6 +75,19 @@ const LANGUAGES: Readonly<Record<string, Language>> = {
       ],
       ["number", String.raw`(?<![\w-])[-+]?(?:\d+\.?\d*|\.\d+)(?:%|[a-z]+)?`],
       ["key", String.raw`(?<![\w-])[a-z][\w-]*(?=[^;{}]{0,400}\{)`],
+    ],
+    "",
+    "",
+  ),
+  diff: language(
+    [
+      [
+        "remark",
+        String.raw`(?<=^|\n)(?:diff |index |--- |\+\+\+ |similarity |rename |new file |deleted file ).*`,
+      ],
+      ["key", String.raw`(?<=^|\n)@@.*`],
+      ["added", String.raw`(?<=^|\n)\+.*`],
+      ["removed", String.raw`(?<=^|\n)-.*`],
     ],
     "",
     "",
@@ -173,6 +186,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   jsonl: "json",
   jsx: "typescript",
   kotlin: "java",
+  patch: "diff",
   py: "python",
   rs: "rust",
   scss: "css",

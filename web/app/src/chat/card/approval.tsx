@@ -1,10 +1,10 @@
-import type { CallBlock, ResolveApproval } from "@throughline/client";
-import { pretty } from "@throughline/json";
-import { visible } from "@throughline/visible";
+import type { CallBlock, RememberFor, ResolveApproval } from "@throughline/client";
+import { isLarge, pretty, shapeOf, textOf } from "@throughline/json";
+import { exact, spellGlue } from "@throughline/visible";
+import { ChevronDown } from "lucide-react";
 import {
   type FormEvent,
-  lazy,
-  Suspense,
+  type ReactNode,
   useEffect,
   useId,
   useRef,
@@ -13,33 +13,50 @@ import {
 } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { failed } from "../../ui/failed.ts";
-import { useChat, useEntry } from "../context.tsx";
+import { later } from "../../ui/later.tsx";
+import { Attention } from "../model/attention.ts";
+import { type Lasting, useApprovalWords } from "./approval-words.ts";
 import { argumentsOf, nameOf } from "./look.ts";
 
 /** Few tools ask anything: its form is fetched with the first question. */
-const Elicitation = lazy(() => import("./elicitation.tsx"));
-const Changes = lazy(() => import("./changes.tsx"));
+const Elicitation = later(() => import("./elicitation.tsx"));
+/** Few arguments are edited. */
+const ArgumentsForm = later(() => import("./arguments-form.tsx"));
 
 type Question = NonNullable<CallBlock["approval"]>;
-type Scope = "call" | "turn" | "conversation" | "always";
-const SCOPES: readonly Scope[] = ["call", "turn", "conversation", "always"];
+const LASTING: readonly Lasting[] = ["turn", "conversation", "always"];
+/** Where there is one question alone, no key is for another. */
+const ALONE = new Attention();
 
-interface ApprovalProps {
+export interface ApprovalProps {
   call: Readonly<CallBlock>;
   approval: Question;
   isOpen: boolean;
+  /** Gives the answer to the server. What that refuses is thrown. */
+  decide(answer: ResolveApproval): Promise<void>;
+  /** Approves all that are open. */
+  decideAll?: () => void;
+  /** Who shares out the keys among several questions. */
+  attention?: Attention;
+  /** What else there is to know before one answers. */
+  children?: ReactNode;
 }
 
-/** The question on the card. R: A1, A2 */
-export default function Approval({ call, approval, isOpen }: ApprovalProps) {
+/** The question on the card. It needs nothing of the chat, so it can be asked elsewhere, too. R: A1, A2 */
+export default function Approval(props: ApprovalProps) {
+  const { call, approval, isOpen, attention = ALONE, children } = props;
   const words = useWords();
   const place = useRef<HTMLDivElement>(null);
-  const decision = useDecision(call, approval);
-  const { attention } = useChat();
+  const decision = useDecision(props);
   const isCall = approval.kind !== "elicitation";
-  const actions = useRef({ approve: () => {}, deny: () => {} });
+  const actions = useRef({ approve: () => {}, deny: () => {}, choose: () => {}, chooseDenial: () => {} });
   useEffect(() => {
-    actions.current = { approve: () => decision.send({ decision: "approve" }), deny: decision.startDenial };
+    actions.current = {
+      approve: () => decision.send({ decision: "approve" }),
+      deny: () => decision.deny("once"),
+      choose: decision.choose,
+      chooseDenial: () => decision.deny("lasting"),
+    };
   });
   useEffect(() => {
     const show = (): void => {
@@ -51,30 +68,37 @@ export default function Approval({ call, approval, isOpen }: ApprovalProps) {
       // What a tool asks needs more than a key.
       approve: () => (isCall ? actions.current.approve() : show()),
       deny: () => actions.current.deny(),
+      choose: () => (isCall ? actions.current.choose() : show()),
+      chooseDenial: () => (isCall ? actions.current.chooseDenial() : show()),
       show,
       isVisible: () => isOnScreen(place.current),
     });
   }, [attention, approval.approval_id, isCall]);
   const id = useId();
+  const tool = call.title || nameOf(call);
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out like this everywhere
     <div ref={place} role="group" aria-labelledby={id}>
       <div className="question">
         <p id={id} className="font-semibold">
-          {isCall ? words.wantsTo(call.title || nameOf(call)) : words.asksTool(call.title || nameOf(call))}
+          {isCall ? words.wantsTo(tool) : words.asksTool(tool)}
         </p>
-        {call.effect && <span className="text-[12px] text-muted">{words.effect[call.effect]}</span>}
-        {approval.rule && <span className="ml-auto text-[12px] text-muted">{words.rule(approval.rule)}</span>}
+        {call.effect && !approval.rule.startsWith("effect:") && (
+          <span className="text-[12px] text-muted">{words.effect[call.effect]}</span>
+        )}
+        {approval.rule && <span className="ms-auto text-[12px] text-muted">{words.rule(approval.rule)}</span>}
       </div>
-      {isOpen && isCall && <Arguments call={call} decision={decision} />}
-      {isCall ? (
-        <Buttons decision={decision} approval={approval} text={editable(call)} />
-      ) : (
-        <Suspense>
-          <Elicitation approval={approval} isBusy={decision.isSending !== undefined} send={decision.send} />
-        </Suspense>
+      {isOpen && isCall && (
+        <Arguments call={call} decision={decision}>
+          {children}
+        </Arguments>
       )}
-      {decision.isDenying && <Denial send={decision.send} cancel={decision.endDenial} />}
+      {isCall ? (
+        <Buttons {...props} attention={attention} decision={decision} tool={tool} />
+      ) : (
+        <Elicitation approval={approval} isBusy={decision.isSending !== undefined} send={decision.send} />
+      )}
+      {decision.denial && <Denial decision={decision} denial={decision.denial} tool={tool} />}
       {decision.failure && (
         <p role="alert" className="px-3 pb-3 text-[13px] whitespace-pre-wrap text-error">
           {decision.failure}
@@ -90,44 +114,53 @@ function isOnScreen(element: Element | null): boolean {
   return bottom > 0 && top < innerHeight;
 }
 
+/** Arguments while they are edited. */
+type Draft = { kind: "fields"; value: Record<string, unknown> | undefined } | { kind: "text"; text: string };
+
+/** How a denial is asked for: of this call, or also with answers that last. */
+type DenialForm = "once" | "lasting";
+
 interface Decision {
   isSending: "approve" | "deny" | undefined;
-  isDenying: boolean;
+  denial: DenialForm | undefined;
+  /** The answers that last are shown. */
+  isChoosing: boolean;
   failure: string | undefined;
-  /** The arguments as they are being edited; `undefined`: as they are. */
-  draft: string | undefined;
-  scope: Scope;
-  setDraft(draft: string | undefined): void;
-  setScope(scope: Scope): void;
-  startDenial(): void;
-  endDenial(): void;
+  /** They are shown as JSON. */
+  isRaw: boolean;
+  /** `undefined`: the arguments are as they are. */
+  draft: Draft | undefined;
+  setRaw(isRaw: boolean): void;
+  setDraft(draft: Draft | undefined): void;
+  choose(): void;
+  /** Asks for the reason; `undefined`: no denial after all. */
+  deny(denial: DenialForm | undefined): void;
   send(answer: ResolveApproval): void;
 }
 
-function useDecision(call: Readonly<CallBlock>, approval: Question): Decision {
+function useDecision({ call, approval, decide }: ApprovalProps): Decision {
   const words = useWords();
-  const { conversation } = useChat();
-  const entry = useEntry();
+  const own = useApprovalWords();
   const [isSending, setSending] = useState<"approve" | "deny">();
-  const [isDenying, setDenying] = useState(false);
+  const [denial, setDenial] = useState<DenialForm>();
+  const [isChoosing, setChoosing] = useState(false);
   const [failure, setFailure] = useState<unknown>();
-  const [draft, setDraft] = useState<string>();
-  const [scope, setScope] = useState<Scope>("call");
+  const [isRaw, setRaw] = useState(false);
+  const [draft, setDraft] = useState<Draft>();
   const send = async (answer: ResolveApproval): Promise<void> => {
     if (isSending !== undefined) return;
     const full: ResolveApproval = { ...answer };
-    if (answer.decision === "approve" && draft !== undefined && draft !== editable(call)) {
-      const edited = objectOf(draft);
-      if (edited === undefined) return setFailure(words.notJson);
-      full.arguments = edited;
+    if (answer.decision === "approve" && draft !== undefined) {
+      const edited = draft.kind === "fields" ? draft.value : objectOf(draft.text);
+      if (edited === undefined) return setFailure(draft.kind === "fields" ? own.notYet : words.notJson);
+      if (JSON.stringify(edited) !== JSON.stringify(argumentsOf(call))) full.arguments = edited;
     }
-    if (scope !== "call") full.remember = scope;
     if (approval.arguments_hash !== undefined) full.arguments_hash = approval.arguments_hash;
     setSending(answer.decision);
     setFailure(undefined);
     try {
-      await conversation.decide(entry, approval.approval_id, full);
-      setDenying(false);
+      await decide(full);
+      setDenial(undefined);
     } catch (error) {
       // The card stays as the server says it is.
       setSending(undefined);
@@ -136,152 +169,380 @@ function useDecision(call: Readonly<CallBlock>, approval: Question): Decision {
   };
   return {
     isSending,
-    isDenying,
+    denial,
+    isChoosing,
     failure: failure === undefined ? failure : failed(failure, words),
+    isRaw,
     draft,
-    scope,
+    setRaw,
     setDraft,
-    setScope,
-    startDenial: () => setDenying(true),
-    endDenial: () => setDenying(false),
+    choose: () => {
+      setChoosing(!isChoosing);
+      setDenial(undefined);
+    },
+    deny: (form) => {
+      setDenial(form);
+      setChoosing(false);
+    },
     send: (answer) => void send(answer),
   };
 }
 
 /** What is edited is what is there: a character that nobody sees is its escape, and comes back as itself. */
-function editable(call: Readonly<CallBlock>): string {
-  return visible(pretty(argumentsOf(call) ?? {}));
+function editable(value: unknown): string {
+  return exact(pretty(value ?? {}));
 }
 
 function objectOf(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+    return membersOf(value);
   } catch {
     return undefined;
   }
 }
 
-function Arguments({ call, decision }: { call: Readonly<CallBlock>; decision: Decision }) {
-  const words = useWords();
-  const text = pretty(argumentsOf(call) ?? {});
-  if (decision.draft === undefined) {
-    return (
-      <div className="px-3 pt-3">
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
-        <pre className="pre" tabIndex={0}>
-          {text === "{}" ? words.noArguments : text}
-        </pre>
-        <Suspense>
-          <Changes call={call} />
-        </Suspense>
-      </div>
-    );
-  }
+function membersOf(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+}
+
+function Arguments({
+  call,
+  decision,
+  children,
+}: {
+  call: Readonly<CallBlock>;
+  decision: Decision;
+  children: ReactNode;
+}) {
+  const { isRaw, draft, setDraft } = decision;
+  const value = argumentsOf(call);
+  const members = membersOf(value);
+  const isText = isRaw || members === undefined || isLarge(shapeOf(value));
   return (
     <div className="px-3 pt-3">
-      <textarea
-        aria-label={words.arguments}
-        value={decision.draft}
-        onChange={(event) => decision.setDraft(event.currentTarget.value)}
-        rows={Math.min(16, decision.draft.split("\n").length + 1)}
-        spellCheck={false}
-        className="pre w-full resize-y border border-line-strong font-mono text-[12.5px]"
-      />
+      {draft === undefined ? (
+        <>
+          {isText ? <Json value={value} /> : <FieldList members={members} />}
+          {children}
+        </>
+      ) : (
+        <Edited call={call} draft={draft} setDraft={setDraft} />
+      )}
     </div>
   );
 }
 
-function Buttons({ decision, approval, text }: { decision: Decision; approval: Question; text: string }) {
+function Json({ value }: { value: unknown }) {
   const words = useWords();
-  const { conversation, attention } = useChat();
-  const entry = useEntry();
+  const text = spellGlue(pretty(value ?? {}));
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
+    <pre className="pre" tabIndex={0}>
+      {text === "{}" ? words.noArguments : text}
+    </pre>
+  );
+}
+
+/** What is asked for, as one would say it. */
+function FieldList({ members }: { members: Readonly<Record<string, unknown>> }) {
+  const words = useWords();
+  const entries = Object.entries(members);
+  if (entries.length === 0) return <p className="text-[13px] text-muted">{words.noArguments}</p>;
+  return (
+    <dl className="asked-fields">
+      {entries.map(([name, value]) => (
+        <div key={name}>
+          <dt>
+            <bdi>{spellGlue(name)}</bdi>
+          </dt>
+          <dd dir="auto">{spellGlue(textOf(value))}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Edited({
+  call,
+  draft,
+  setDraft,
+}: {
+  call: Readonly<CallBlock>;
+  draft: Draft;
+  setDraft(draft: Draft): void;
+}) {
+  const words = useWords();
+  const [before] = useState(argumentsOf(call));
+  const start = draft.kind === "fields" ? (draft.value ?? membersOf(before)) : objectOf(draft.text);
+  const text = draft.kind === "text" ? draft.text : editable(draft.value ?? before);
+  const json = (
+    <textarea
+      dir="auto"
+      aria-label={words.arguments}
+      value={text}
+      onChange={(event) => setDraft({ kind: "text", text: event.currentTarget.value })}
+      rows={Math.min(16, text.split("\n").length + 1)}
+      spellCheck={false}
+      className="pre w-full resize-y border border-line-strong font-mono text-[12.5px]"
+    />
+  );
+  if (draft.kind === "text" || start === undefined) return json;
+  return (
+    <ArgumentsForm
+      tool={nameOf(call)}
+      value={start}
+      change={(value) => setDraft({ kind: "fields", value })}
+      none={() => setDraft({ kind: "text", text })}
+    />
+  );
+}
+
+interface ButtonsProps extends ApprovalProps {
+  attention: Attention;
+  decision: Decision;
+  tool: string;
+}
+
+function Buttons({ call, approval, isOpen, decideAll, attention, decision, tool }: ButtonsProps) {
+  const words = useWords();
+  const own = useApprovalWords();
+  const choices = useId();
   const pending = useSyncExternalStore(attention.subscribe, attention.get);
   const isMine = attention.chosen()?.id === approval.approval_id;
-  const { isSending, draft, setDraft, scope, setScope, send } = decision;
+  const { isSending, denial, isChoosing, isRaw, draft, setRaw, setDraft, send } = decision;
   const isBusy = isSending !== undefined;
-  const approveAll = (): void =>
-    void conversation.decide(entry, "all", { decision: "approve" }).catch(() => undefined);
+  const value = argumentsOf(call);
+  const members = membersOf(value);
+  const toggle = (): void => {
+    setRaw(!isRaw);
+    if (draft === undefined) return;
+    // What was typed goes along, so far as it can be read.
+    const typed = draft.kind === "fields" ? draft.value : objectOf(draft.text);
+    setDraft(
+      isRaw ? { kind: "fields", value: typed ?? members } : { kind: "text", text: editable(typed ?? value) },
+    );
+  };
+  const edit = (): void => {
+    if (draft !== undefined) return setDraft(undefined);
+    setDraft(
+      isRaw || members === undefined || isLarge(shapeOf(members))
+        ? { kind: "text", text: editable(value) }
+        : { kind: "fields", value: members },
+    );
+  };
   return (
-    <div className="flex flex-wrap items-center gap-2 p-3">
-      <button
-        type="button"
-        className="button primary"
-        disabled={isBusy}
-        onClick={() => send({ decision: "approve" })}
-      >
-        {isSending === "approve"
-          ? words.approving
-          : draft === undefined
-            ? words.approve
-            : words.approveEdited}
-        {isMine && <kbd aria-hidden>A</kbd>}
-      </button>
-      {pending.length > 1 && (
-        <button type="button" className="button" disabled={isBusy} onClick={approveAll}>
-          {words.approveAll(pending.length)}
-        </button>
-      )}
-      <button type="button" className="button danger" disabled={isBusy} onClick={decision.startDenial}>
-        {isSending === "deny" ? words.denying : words.deny}
-        {isMine && <kbd aria-hidden>D</kbd>}
-      </button>
-      <button
-        type="button"
-        className="button quiet"
-        disabled={isBusy}
-        aria-pressed={draft !== undefined}
-        onClick={() => setDraft(draft === undefined ? text : undefined)}
-      >
-        {draft === undefined ? words.editArguments : words.cancel}
-      </button>
-      <label className="ml-auto flex items-center gap-1.5 text-[12.5px] text-muted">
-        {words.remember}
-        <select
-          value={scope}
+    <>
+      <div className="flex flex-wrap items-center gap-2 p-3">
+        <span className="split">
+          <button
+            type="button"
+            className="button primary"
+            disabled={isBusy}
+            onClick={() => send({ decision: "approve" })}
+          >
+            {isSending === "approve"
+              ? words.approving
+              : draft === undefined
+                ? words.approve
+                : words.approveEdited}
+            {isMine && <kbd aria-hidden>A</kbd>}
+          </button>
+          <button
+            type="button"
+            className="button primary"
+            disabled={isBusy}
+            aria-expanded={isChoosing}
+            aria-controls={choices}
+            aria-label={own.forHowLong}
+            title={own.forHowLong}
+            onClick={decision.choose}
+          >
+            <ChevronDown aria-hidden size={15} />
+          </button>
+        </span>
+        {pending.length > 1 && decideAll && (
+          <button type="button" className="button" disabled={isBusy} onClick={decideAll}>
+            {words.approveAll(pending.length)}
+          </button>
+        )}
+        <span className="split">
+          <button
+            type="button"
+            className="button danger"
+            disabled={isBusy}
+            onClick={() => decision.deny("once")}
+          >
+            {isSending === "deny" ? words.denying : words.deny}
+            {isMine && <kbd aria-hidden>D</kbd>}
+          </button>
+          <button
+            type="button"
+            className="button danger"
+            disabled={isBusy}
+            aria-expanded={denial === "lasting"}
+            aria-label={own.moreDenials}
+            title={own.moreDenials}
+            onClick={() => decision.deny(denial === "lasting" ? undefined : "lasting")}
+          >
+            <ChevronDown aria-hidden size={15} />
+          </button>
+        </span>
+        <button
+          type="button"
+          className="button quiet"
           disabled={isBusy}
-          onChange={(event) => setScope(SCOPES.find((one) => one === event.currentTarget.value) ?? "call")}
-          className="rounded-control border border-line-strong bg-surface px-1.5 py-1"
+          aria-pressed={draft !== undefined}
+          onClick={edit}
         >
-          {SCOPES.map((one) => (
-            <option key={one} value={one}>
-              {words.rememberScope[one]}
-            </option>
-          ))}
-        </select>
-      </label>
+          {draft === undefined ? words.editArguments : words.cancel}
+        </button>
+        {isOpen && members !== undefined && Object.keys(members).length > 0 && (
+          <button type="button" className="button quiet ms-auto" aria-pressed={isRaw} onClick={toggle}>
+            {own.raw}
+          </button>
+        )}
+      </div>
+      <div id={choices} hidden={!isChoosing}>
+        {isChoosing && <Choices call={call} tool={tool} isBusy={isBusy} send={send} />}
+      </div>
+    </>
+  );
+}
+
+/** Answers that hold for more than this call. */
+function Choices({
+  call,
+  tool,
+  isBusy,
+  send,
+}: {
+  call: Readonly<CallBlock>;
+  tool: string;
+  isBusy: boolean;
+  send(answer: ResolveApproval): void;
+}) {
+  const own = useApprovalWords();
+  const [onlyThese, setOnlyThese] = useState(false);
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => place.current?.querySelector("button")?.focus(), []);
+  const { effect } = call;
+  return (
+    <div ref={place} className="lasting">
+      <Scopes
+        names={own.lasting}
+        isBusy={isBusy}
+        onlyThese={onlyThese}
+        setOnlyThese={setOnlyThese}
+        choose={(remember) => send({ decision: "approve", remember })}
+      />
+      {(effect === "write" || effect === "external") && <p>{own.always(tool, effect, onlyThese)}</p>}
     </div>
   );
 }
 
-function Denial({ send, cancel }: { send(answer: ResolveApproval): void; cancel(): void }) {
+interface ScopesProps {
+  names: Readonly<Record<Lasting, string>>;
+  isBusy: boolean;
+  onlyThese: boolean;
+  setOnlyThese(onlyThese: boolean): void;
+  choose(remember: RememberFor): void;
+}
+
+/** For how long an answer holds, and for which arguments. */
+function Scopes({ names, isBusy, onlyThese, setOnlyThese, choose }: ScopesProps) {
+  const own = useApprovalWords();
+  return (
+    <>
+      {LASTING.map((scope) => (
+        <button
+          key={scope}
+          type="button"
+          className="button"
+          disabled={isBusy}
+          onClick={() => choose({ scope, arguments: onlyThese ? "these" : "any" })}
+        >
+          {names[scope]}
+        </button>
+      ))}
+      <label>
+        <input
+          type="checkbox"
+          checked={onlyThese}
+          onChange={(event) => setOnlyThese(event.currentTarget.checked)}
+        />
+        {own.onlyThese}
+      </label>
+    </>
+  );
+}
+
+interface DenialProps {
+  decision: Decision;
+  denial: DenialForm;
+  tool: string;
+}
+
+/** Why not, and what else is to be so: the turn stops, or calls like this one are denied without a question. R: A2 */
+function Denial({ decision: { isSending, deny, send }, denial, tool }: DenialProps) {
   const words = useWords();
+  const own = useApprovalWords();
   const [reason, setReason] = useState("");
+  const [onlyThese, setOnlyThese] = useState(false);
   const place = useRef<HTMLInputElement>(null);
   useEffect(() => place.current?.focus(), []);
+  const isBusy = isSending !== undefined;
+  const answer = (more: Partial<ResolveApproval> = {}): void => {
+    const said = reason.trim();
+    send({ decision: "deny", ...(said === "" ? {} : { reason: said }), ...more });
+  };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    const said = reason.trim();
-    send({ decision: "deny", ...(said === "" ? {} : { reason: said }) });
+    answer();
   };
   return (
-    <form onSubmit={submit} className="flex gap-2 px-3 pb-3">
+    <form
+      onSubmit={submit}
+      className="denial"
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        event.stopPropagation();
+        deny(undefined);
+      }}
+    >
       <input
         ref={place}
+        dir="auto"
         value={reason}
         aria-label={words.denyReason}
         placeholder={words.denyReason}
         onChange={(event) => setReason(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== "Escape") return;
-          event.stopPropagation();
-          cancel();
-        }}
         className="field"
       />
-      <button type="submit" className="button danger">
+      <button type="submit" className="button danger" disabled={isBusy}>
         {words.deny}
       </button>
+      <button
+        type="button"
+        className="button"
+        title={own.denyAndStopHow}
+        disabled={isBusy}
+        onClick={() => answer({ stop: true })}
+      >
+        {own.denyAndStop}
+      </button>
+      {denial === "lasting" && (
+        <div className="lasting">
+          <Scopes
+            names={own.lastingDenial}
+            isBusy={isBusy}
+            onlyThese={onlyThese}
+            setOnlyThese={setOnlyThese}
+            choose={(remember) => answer({ remember })}
+          />
+          <p>{own.alwaysDenied(tool, onlyThese)}</p>
+        </div>
+      )}
     </form>
   );
 }

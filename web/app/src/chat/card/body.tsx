@@ -1,16 +1,20 @@
 import { type CallBlock, isFinal } from "@throughline/client";
-import { PartialJson, pretty } from "@throughline/json";
-import { Play, Square } from "lucide-react";
-import { useState } from "react";
+import { isLarge, PartialJson, pretty } from "@throughline/json";
+import { Play, Square, StepForward } from "lucide-react";
+import { useMemo, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { language } from "../../preferences.ts";
 import { CopyButton } from "../../ui/copy.tsx";
+import { later } from "../../ui/later.tsx";
 import { MediaView } from "../../ui/media.tsx";
 import { useChat, useEntry } from "../context.tsx";
-import { argumentsOf, nameOf } from "./look.ts";
+import { argumentsOf, nameOf, progressOf } from "./look.ts";
 import { Output } from "./output.tsx";
-import { RunAgain } from "./run-again.tsx";
 import { Section } from "./section.tsx";
+import { useShown, Value, Views } from "./value.tsx";
+
+/** Few calls are run again: it is fetched with the first card that is opened. */
+const RunAgain = later(async () => ({ default: (await import("./run-again.tsx")).RunAgain }));
 
 /** What an open card shows. */
 export function CardBody({ call }: { call: Readonly<CallBlock> }) {
@@ -60,16 +64,30 @@ export function Arguments({ call }: { call: Readonly<CallBlock> }) {
       </Section>
     );
   }
+  if (!isEmpty(value)) return <WholeArguments title={title} value={value} />;
   return (
-    <Section title={title} side={<CopyButton text={() => pretty(value)} />}>
-      {isEmpty(value) ? (
-        <p className="text-[12.5px] text-muted">{words.noArguments}</p>
-      ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
-        <pre className="pre" tabIndex={0}>
-          {pretty(value)}
-        </pre>
-      )}
+    <Section title={title}>
+      <p className="text-[12.5px] text-muted">{words.noArguments}</p>
+    </Section>
+  );
+}
+
+/** Arguments that fit on the screen are text; larger ones can be read as outputs are. */
+function WholeArguments({ title, value }: { title: string; value: unknown }) {
+  const { shape, view, choose } = useShown(value);
+  const isOfManyParts = useMemo(() => isLarge(shape), [shape]);
+  const shown = isOfManyParts ? view : "raw";
+  return (
+    <Section
+      title={title}
+      side={
+        <>
+          {isOfManyParts && <Views shape={shape} view={view} choose={choose} />}
+          <CopyButton text={() => pretty(value)} />
+        </>
+      }
+    >
+      <Value shape={shape} view={shown} isLive={false} />
     </Section>
   );
 }
@@ -79,16 +97,18 @@ function isEmpty(value: unknown): boolean {
 }
 
 function Progress({ progress }: { progress: NonNullable<CallBlock["progress"]> }) {
+  const words = useWords();
   return (
-    <div className="text-[12.5px] text-muted">
+    <div className="flex items-center gap-3 text-[12.5px] text-muted tabular-nums">
       {progress.progress !== undefined && (
         <progress
-          className="mr-2 accent-thread"
+          aria-label={words.callStatus.running}
+          className="bar"
           value={progress.progress}
           max={progress.total ?? undefined}
         />
       )}
-      {progress.message}
+      <span dir="auto">{progressOf(progress)}</span>
     </div>
   );
 }
@@ -150,7 +170,13 @@ function Actions({ call }: { call: Readonly<CallBlock> }) {
   const entry = useEntry();
   const toolId = call.tool_id;
   if (isFinal(call.status)) {
-    if (!nameOf(call).startsWith("live2d.")) return <RunAgain call={call} />;
+    if (!nameOf(call).startsWith("live2d."))
+      return (
+        <>
+          <RunAgain call={call} />
+          <RetryCall call={call} />
+        </>
+      );
     if (argumentsOf(call) === undefined) return null;
     return (
       <div>
@@ -168,6 +194,27 @@ function Actions({ call }: { call: Readonly<CallBlock> }) {
       <button type="button" className="button" onClick={() => void conversation.cancelCall(entry, toolId)}>
         <Square aria-hidden size={12} fill="currentColor" />
         {words.cancelCall}
+      </button>
+    </div>
+  );
+}
+
+/** Runs the call again in a turn of its own, whose model learns the result. */
+function RetryCall({ call }: { call: Readonly<CallBlock> }) {
+  const words = useWords();
+  const { conversation } = useChat();
+  const entry = useEntry();
+  const toolId = call.tool_id;
+  if (toolId === undefined || entry.turnId === undefined || argumentsOf(call) === undefined) return null;
+  if (call.error?.code === "unknown_tool") return null;
+  const retry = () =>
+    // A failure stands below the thread, as that of any turn that does not begin.
+    void conversation.retryCall(entry, toolId, words.retryPrompt(nameOf(call))).catch(() => undefined);
+  return (
+    <div>
+      <button type="button" className="button" title={words.retryCallHint} onClick={retry}>
+        <StepForward aria-hidden size={13} />
+        {words.retryCall}
       </button>
     </div>
   );

@@ -1,9 +1,10 @@
 import type { CallBlock } from "@throughline/client";
-import { ChevronRight } from "lucide-react";
-import { lazy, Suspense, useEffect, useId, useRef, useState } from "react";
+import { Check, ChevronRight } from "lucide-react";
+import { useEffect, useId, useRef, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
+import { later } from "../../ui/later.tsx";
 import { duration } from "../clock.ts";
-import { useChat } from "../context.tsx";
+import { useChat, useEntry } from "../context.tsx";
 import { CardBody } from "./body.tsx";
 import { Elapsed } from "./elapsed.tsx";
 import { ToolIcon } from "./icon.tsx";
@@ -11,21 +12,25 @@ import { callLook, nameOf, statusWord } from "./look.ts";
 import { Summary } from "./summary.tsx";
 
 /** Most replies ask for nothing. */
-const Approval = lazy(() => import("./approval.tsx"));
+const Approval = later(() => import("./approval.tsx"));
+const Changes = later(() => import("./changes.tsx"));
 
 /** A tool call with all that becomes of it: one card, whatever its state. R: T5, U1 */
-export function Card({ call }: { call: Readonly<CallBlock> }) {
+export function Card({ call, onOpen }: { call: Readonly<CallBlock>; onOpen?: () => void }) {
   const words = useWords();
   const { hold } = useChat();
+  const { turnId } = useEntry();
   const id = useId();
   const body = useRef<HTMLDivElement>(null);
   const look = callLook(call);
-  const asks = call.status === "awaiting_approval";
+  // Where no turn stands behind it, as of a moment that has passed, nobody can answer.
+  const asks = call.status === "awaiting_approval" && turnId !== undefined;
   // Whoever has touched it decides; until then it opens by itself when it needs somebody.
   const [touched, setTouched] = useState<boolean>();
   const isOpen = touched ?? asks;
   const toggle = (): void => {
     hold();
+    onOpen?.();
     setTouched(!isOpen);
   };
   useEffect(() => {
@@ -48,19 +53,25 @@ export function Card({ call }: { call: Readonly<CallBlock> }) {
             onClick={toggle}
           >
             <ToolIcon name={nameOf(call)} source={call.source} />
+            {call.title && <span className="title">{call.title}</span>}
             <span className="name">{nameOf(call)}</span>
             <Summary call={call} />
             <span className="pill" data-look={look}>
-              {statusWord(call, words)}
+              {look === "good" && <Check aria-hidden size={15} />}
+              <span className={look === "good" ? "sr-only" : undefined}>{statusWord(call, words)}</span>
             </span>
             <Time call={call} />
             <ChevronRight aria-hidden size={14} className="chevron" />
           </button>
         </h3>
-        {asks && call.approval && (
-          <Suspense>
-            <Approval call={call} approval={call.approval} isOpen={isOpen} />
-          </Suspense>
+        {asks && call.approval && <Asked call={call} approval={call.approval} isOpen={isOpen} />}
+        {call.status === "running" && call.progress?.progress !== undefined && (
+          <progress
+            aria-hidden
+            className="card-progress"
+            value={call.progress.progress}
+            max={call.progress.total ?? undefined}
+          />
         )}
         <div ref={body} id={id} hidden={isOpen ? undefined : untilFound}>
           {isOpen && !asks && <CardBody call={call} />}
@@ -68,6 +79,32 @@ export function Card({ call }: { call: Readonly<CallBlock> }) {
         </div>
       </div>
     </>
+  );
+}
+
+/** The question of a turn of this chat. */
+function Asked({
+  call,
+  approval,
+  isOpen,
+}: {
+  call: Readonly<CallBlock>;
+  approval: NonNullable<CallBlock["approval"]>;
+  isOpen: boolean;
+}) {
+  const { conversation, attention } = useChat();
+  const entry = useEntry();
+  return (
+    <Approval
+      call={call}
+      approval={approval}
+      isOpen={isOpen}
+      attention={attention}
+      decide={(answer) => conversation.decide(entry, approval.approval_id, answer)}
+      decideAll={() => void conversation.decide(entry, "all", { decision: "approve" }).catch(() => undefined)}
+    >
+      <Changes call={call} />
+    </Approval>
   );
 }
 
@@ -82,6 +119,7 @@ function Time({ call }: { call: Readonly<CallBlock> }) {
       </span>
     );
   }
-  if (call.duration_ms === undefined) return null;
-  return <span className="time">{duration(call.duration_ms)}</span>;
+  return (
+    <span className="time">{call.duration_ms === undefined ? undefined : duration(call.duration_ms)}</span>
+  );
 }

@@ -1,27 +1,10 @@
 import type { CallBlock } from "@throughline/client";
 import { useState } from "react";
-import { lazyWords } from "../../i18n/use.ts";
 import { useChat } from "../context.tsx";
 import { changesOf } from "../model/changes.ts";
 import type { Entry } from "../model/entry.ts";
+import { useChangeWords } from "./changes-words.ts";
 import { argumentsOf } from "./look.ts";
-
-const en = {
-  since: (n: number) =>
-    n === 0
-      ? "Same arguments as the previous call"
-      : `${n} ${n === 1 ? "change" : "changes"} since the previous call`,
-  added: "Added",
-  changed: "Changed",
-  removed: "Removed",
-};
-const zh: typeof en = {
-  since: (n) => (n === 0 ? "参数与上次调用相同" : `与上次调用相比有 ${n} 处变化`),
-  added: "新增",
-  changed: "修改",
-  removed: "删除",
-};
-const useChangeWords = lazyWords(en, zh);
 
 const MARKS = { added: "+", changed: "≠", removed: "−" };
 

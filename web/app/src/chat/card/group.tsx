@@ -1,19 +1,21 @@
-import type { Place } from "@throughline/client";
+import type { BlockPosition } from "@throughline/client";
 import { ChevronRight } from "lucide-react";
 import { useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { CallBlockView } from "../blocks/block.tsx";
 import { duration } from "../clock.ts";
 import { useChat, useEntry } from "../context.tsx";
-import { namesOf } from "../model/groups.ts";
+import { deedsOf } from "../model/groups.ts";
+import { ToolIcon } from "./icon.tsx";
 
 /** Finished calls that follow each other, in one line until somebody wants to see them. */
-export function Group({ calls }: { calls: readonly Place[] }) {
+export function Group({ calls }: { calls: readonly BlockPosition[] }) {
   const words = useWords();
   const { hold } = useChat();
   const { store } = useEntry();
   const [isOpen, setOpen] = useState(false);
   const isCues = calls.every(({ tool }) => tool?.startsWith("live2d."));
+  const kinds = [...new Set(calls.map(({ tool }) => tool ?? "?"))];
   const title = isCues ? words.cues(calls.length) : words.toolsFinished(calls.length);
   const toggle = (): void => {
     hold();
@@ -24,18 +26,17 @@ export function Group({ calls }: { calls: readonly Place[] }) {
       <div className="part">
         <span className="knot" data-look="good" aria-hidden />
         <button type="button" className="calls" aria-expanded={isOpen} onClick={toggle}>
-          <span className="flex" aria-hidden>
-            {calls.slice(0, 4).map(({ at, tool }) => (
-              <i
-                key={at}
-                className="-ml-1.5 grid size-5 place-items-center rounded-md border border-line-strong bg-surface font-mono text-[10px] font-semibold not-italic first:ml-0"
-              >
-                {initial(tool)}
+          <span className="icons" aria-hidden>
+            {kinds.slice(0, 4).map((tool) => (
+              <i key={tool}>
+                <ToolIcon name={tool} source={undefined} />
               </i>
             ))}
           </span>
           <b className="flex-none font-semibold text-text">{title}</b>
-          <span className="min-w-0 flex-1 truncate">{namesOf(calls)}</span>
+          <span dir="auto" className="min-w-0 flex-1 truncate">
+            {deedsOf(calls.map(({ at }) => store.block(at)))}
+          </span>
           <span className="flex-none text-[12px] tabular-nums">{duration(wallOf(calls, store))}</span>
           <ChevronRight aria-hidden size={14} className={`flex-none ${isOpen ? "rotate-90" : ""}`} />
         </button>
@@ -45,13 +46,8 @@ export function Group({ calls }: { calls: readonly Place[] }) {
   );
 }
 
-/** `W` of `demo.weather`. */
-function initial(tool: string | undefined): string {
-  return (tool?.split(".").at(-1)?.[0] ?? "?").toUpperCase();
-}
-
 /** From the first start to the last end: calls that ran beside each other count once. */
-function wallOf(calls: readonly Place[], store: ReturnType<typeof useEntry>["store"]): number {
+function wallOf(calls: readonly BlockPosition[], store: ReturnType<typeof useEntry>["store"]): number {
   let [first, last] = [Number.POSITIVE_INFINITY, 0];
   for (const { at } of calls) {
     const block = store.block(at);

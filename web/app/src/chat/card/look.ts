@@ -57,3 +57,12 @@ export function nameOf(call: Readonly<CallBlock>): string {
 export function argumentsOf(call: Readonly<CallBlock>): unknown {
   return call.ran_with ?? call.arguments;
 }
+
+/** `3 / 10 · Reading`, `40 % · Reading`: as far as a tool that runs has told. */
+export function progressOf(progress: CallBlock["progress"]): string {
+  const { progress: done, total, message } = progress ?? {};
+  const isShare = total === 1 || total === 100;
+  const share = isShare ? `${Math.round(((done ?? 0) / total) * 100)} %` : `${done} / ${total}`;
+  const figure = done === undefined ? undefined : total == null ? String(done) : share;
+  return [figure, message].filter(Boolean).join(" · ");
+}

@@ -1,4 +1,5 @@
-import { pretty } from "@throughline/json";
+import { csvOfRows, pretty } from "@throughline/json";
+import { Sheet } from "lucide-react";
 import { useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { useClient } from "../../session/context.tsx";
@@ -23,8 +24,7 @@ export function Output({ title, text, value, size, isLive, toolId }: OutputProps
   const words = useWords();
   const whole = useWhole(toolId);
   const shown = whole.text ?? text;
-  const isCut =
-    size !== undefined && whole.text === undefined && size > new TextEncoder().encode(text).length;
+  const isCut = size !== undefined && whole.text === undefined && size > bytesOf(text);
   const { shape, view, choose } = useShown(value ?? shown);
   return (
     <Section
@@ -32,6 +32,13 @@ export function Output({ title, text, value, size, isLive, toolId }: OutputProps
       side={
         <>
           <Views shape={shape} view={view} choose={choose} />
+          {shape.kind === "rows" && view === "table" && (
+            <CopyButton
+              icon={Sheet}
+              text={() => csvOfRows(shape.columns, shape.rows)}
+              label={words.copyTable}
+            />
+          )}
           <CopyButton text={() => (value === undefined ? shown : pretty(value))} />
         </>
       }
@@ -41,6 +48,11 @@ export function Output({ title, text, value, size, isLive, toolId }: OutputProps
       ) : (
         <Value shape={shape} view={view} isLive={isLive} />
       )}
+      {size !== undefined && whole.text !== undefined && bytesOf(whole.text) < size && (
+        <p className="mt-1 text-[12.5px] text-muted">
+          {words.keptOnly(sizeOf(bytesOf(whole.text)), sizeOf(size))}
+        </p>
+      )}
       {isCut && (
         <button type="button" className="button mt-2" onClick={whole.load}>
           {words.loadAll(sizeOf(size))}
@@ -48,6 +60,10 @@ export function Output({ title, text, value, size, isLive, toolId }: OutputProps
       )}
     </Section>
   );
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
 }
 
 /** The whole output, which the events have only the beginning of. */

@@ -5,7 +5,7 @@ export function Section({ title, side, children }: { title: string; side?: React
   return (
     <section>
       <div className="label mb-1">
-        <h4>{title}</h4>
+        <h3>{title}</h3>
         <div className="flex items-center gap-1">{side}</div>
       </div>
       {children}

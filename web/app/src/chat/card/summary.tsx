@@ -1,7 +1,8 @@
 import type { CallBlock } from "@throughline/client";
-import { PartialJson } from "@throughline/json";
+import { PartialJson, textOf } from "@throughline/json";
 import { Fragment, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
+import { progressOf } from "./look.ts";
 
 /** One line about the arguments: as far as they are readable while they arrive, then what the server makes of them. */
 export function Summary({ call }: { call: Readonly<CallBlock> }) {
@@ -10,9 +11,33 @@ export function Summary({ call }: { call: Readonly<CallBlock> }) {
   const failure = call.error?.message?.split("\n", 1)[0];
   const isDenied = call.status === "denied";
   const struck = call.status === "cancelled" ? "line-through" : "";
-  const said =
-    failure && (call.status === "error" || isDenied) ? words.serverText(failure) : call.input_summary;
-  return <span className={`summary ${struck}`}>{said || words.noArguments}</span>;
+  const progress = call.status === "running" ? progressOf(call.progress) : "";
+  const isFailure = failure && (call.status === "error" || isDenied);
+  const isEdited = wasEdited(call);
+  const input = isEdited ? summaryOf(call.ran_with) : call.input_summary;
+  const said = isFailure ? words.serverText(failure) : progress || input || words.noArguments;
+  return (
+    <>
+      <span dir="auto" className={`summary ${struck}`}>
+        {said}
+      </span>
+      {isEdited && <span className="edited">{words.editedByYou}</span>}
+    </>
+  );
+}
+
+/** Whether it ran with something else than the model had asked for. */
+function wasEdited({ ran_with, arguments: asked }: Readonly<CallBlock>): boolean {
+  return ran_with !== undefined && JSON.stringify(ran_with) !== JSON.stringify(asked);
+}
+
+/** As the server writes it of what the model has asked for. */
+const SUMMARY_CHARS_MAX = 160;
+
+function summaryOf(value: unknown): string {
+  if (typeof value !== "object" || value === null) return textOf(value);
+  const parts = Object.entries(value).map(([name, one]) => `${name}: ${textOf(one)}`);
+  return parts.join(", ").slice(0, SUMMARY_CHARS_MAX);
 }
 
 /** Arguments that are no JSON yet, or never will be, are shown by their end. */

@@ -1,6 +1,10 @@
-import { pretty, type Shape, shapeOf } from "@throughline/json";
+import { isLarge, pretty, type Shape, shapeOf, textOf } from "@throughline/json";
 import { type ReactNode, useMemo, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
+import { later } from "../../ui/later.tsx";
+
+// Few values are so large.
+const Large = later(() => import("./large.tsx"));
 
 type View = "table" | "tree" | "raw";
 
@@ -13,7 +17,11 @@ export function useShown(value: unknown): { shape: Shape; view: View; choose(vie
 
 /** The value itself. */
 export function Value({ shape, view, isLive }: { shape: Shape; view: View; isLive: boolean }) {
+  const isOfManyParts = useMemo(() => isLarge(shape), [shape]);
   if (shape.kind === "text") return <Raw text={shape.text} isLive={isLive} />;
+  if (isOfManyParts && view !== "raw") {
+    return <Large shape={shape} view={view} />;
+  }
   if (view === "table" && shape.kind === "rows") return <Table columns={shape.columns} rows={shape.rows} />;
   if (view === "raw") return <Raw text={pretty(shape.value)} isLive={isLive} />;
   return (
@@ -63,7 +71,7 @@ function Table({
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
-      <div className="max-h-105 overflow-auto" tabIndex={0}>
+      <section className="max-h-105 overflow-auto" tabIndex={0}>
         <table className="values">
           <thead>
             <tr>
@@ -76,13 +84,13 @@ function Table({
             {rows.slice(0, shown).map((row, at) => (
               <tr key={`${at}`}>
                 {columns.map((column) => (
-                  <td key={column}>{scalar(row[column])}</td>
+                  <td key={column}>{textOf(row[column])}</td>
                 ))}
               </tr>
             ))}
           </tbody>
         </table>
-      </div>
+      </section>
       {rows.length > shown && (
         <button type="button" className="button quiet mt-1" onClick={() => setShown(shown + ROWS_AT_ONCE)}>
           {words.more}
@@ -90,10 +98,6 @@ function Table({
       )}
     </>
   );
-}
-
-function scalar(value: unknown): string {
-  return value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** Deeper parts are folded at first. */
@@ -159,6 +163,6 @@ function Tree({ name, value, depth }: { name: string | undefined; value: unknown
 }
 
 function Leaf({ value }: { value: unknown }) {
-  const colour = typeof value === "string" ? "text-code-text" : "text-code-number";
-  return <span className={`${colour} whitespace-pre-wrap`}>{JSON.stringify(value)}</span>;
+  const color = typeof value === "string" ? "text-code-text" : "text-code-number";
+  return <span className={`${color} whitespace-pre-wrap`}>{JSON.stringify(value)}</span>;
 }

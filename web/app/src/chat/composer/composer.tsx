@@ -1,26 +1,36 @@
-import { ArrowUp, ImagePlus, Square, X } from "lucide-react";
+import type { SavedPrompt } from "@throughline/client";
+import { ArrowUp, BookText, Paperclip, Square } from "lucide-react";
 import {
   type ClipboardEvent,
   type FormEvent,
   type KeyboardEvent,
   type Ref,
   useEffect,
+  useId,
   useLayoutEffect,
   useRef,
   useState,
   useSyncExternalStore,
 } from "react";
-import { openModels } from "../../connect/open.ts";
+import { flushSync } from "react-dom";
 import { useWords } from "../../i18n/use.ts";
+import { later } from "../../ui/later.tsx";
 import { useChat } from "../context.tsx";
 import type { Said } from "../model/entry.ts";
-import { MODES, mode } from "./mode.ts";
+import type { Attachments } from "./attachments.ts";
+import { addressed, isOpening } from "./commands.ts";
+import { draftOf, keepDraft } from "./drafts.ts";
+import type { MenuKey } from "./menu.tsx";
+import { mode } from "./mode.ts";
 import type { Offer } from "./offer.ts";
-import type { Pictures } from "./pictures.ts";
 import { Waiting } from "./waiting.tsx";
 
+const Menu = later(() => import("./menu.tsx"));
+const Prompts = later(() => import("../prompts/dialog.tsx"), "above");
+const Attached = later(() => import("./files/attached.tsx"));
+
 interface ComposerProps {
-  pictures: Pictures;
+  attachments: Attachments;
   offer: Offer | undefined;
   field: Ref<HTMLTextAreaElement>;
   /** Something was said. */
@@ -28,19 +38,42 @@ interface ComposerProps {
 }
 
 /** Where one says something. */
-export function Composer({ pictures, offer, field, onSaid }: ComposerProps) {
+export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
   const words = useWords();
   const { conversation } = useChat();
-  const { running, isStopping } = useSyncExternalStore(conversation.subscribe, conversation.get);
-  const list = useSyncExternalStore(pictures.subscribe, pictures.get);
-  const [text, setText] = useState("");
-  const [refused, setRefused] = useState<readonly string[]>([]);
+  const { id, phase, running, isStopping, connection } = useSyncExternalStore(
+    conversation.subscribe,
+    conversation.get,
+  );
+  const { list, refused } = useSyncExternalStore(attachments.subscribe, attachments.get);
+  const [text, setText] = useState(() => draftOf(id));
   const own = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
-  const isSending = list.some((picture) => picture.fileId === undefined);
+  const isSending = list.some((one) => one.said === undefined);
+  const isUnsent = running?.turnId === undefined && connection?.state === "waiting";
   const isEmpty = text.trim() === "" && list.length === 0;
-  /** Said while a picture was still on its way: it goes as soon as that has arrived. */
-  const [held, setHeld] = useState<"now" | "after_turn">();
+  /** Said while a file was still on its way: it goes as soon as that has arrived, and not without it. */
+  const [held, setHeld] = useState<{ when: "now" | "after_turn"; refusals: number }>();
+
+  const menu = useId();
+  const menuKey = useRef<MenuKey>(undefined);
+  const [active, setActive] = useState<string>();
+  const isMenu = isOpening(text);
+  const [library, setLibrary] = useState<{ chosen: SavedPrompt | undefined }>();
+
+  const put = (text: string): void => {
+    setText(text);
+    keepDraft(conversation.get().id, text);
+  };
+  // Each conversation has its own; one that has just begun takes along what was typed meanwhile.
+  const [shown, setShown] = useState(id);
+  if (shown !== id) {
+    setShown(id);
+    if (phase === "ready" && shown === undefined) {
+      keepDraft(undefined, "");
+      keepDraft(id, text);
+    } else setText(draftOf(id));
+  }
 
   useLayoutEffect(() => fit(own.current, text), [text]);
   useEffect(() => {
@@ -48,25 +81,43 @@ export function Composer({ pictures, offer, field, onSaid }: ComposerProps) {
     else if (field) field.current = own.current;
   }, [field]);
 
-  const add = (files: Iterable<File>): void => void pictures.add(files).then(setRefused);
+  /** Where the caret is, in place of what is selected. */
+  const insert = (prompt: string): void => {
+    const field = own.current;
+    if (field === null) return;
+    const before = field.value.slice(0, field.selectionStart) + prompt;
+    const after = field.value.slice(field.selectionEnd);
+    flushSync(() => put(before + after));
+    field.focus();
+    field.setSelectionRange(before.length, before.length);
+  };
+  const restore = (said: string, files: readonly Said[] = []): void => {
+    attachments.restore(files);
+    if (own.current?.value === "") put(said);
+    own.current?.focus();
+  };
   const say = async (when: "now" | "after_turn"): Promise<void> => {
-    if (isEmpty) return;
-    if (isSending) return setHeld(when);
+    // A turn that has not begun takes nothing in: what is typed meanwhile stays here.
+    if (isEmpty || (running !== undefined && running.turnId === undefined)) return;
+    if (isSending) return setHeld({ when, refusals: refused.length });
     setHeld(undefined);
-    const images = pictures.take().flatMap(({ fileId, url, name }): Said[] => {
-      return fileId === undefined ? [] : [{ type: "image", file_id: fileId, url, name }];
-    });
-    const said: Said[] = [...images, ...(text.trim() === "" ? [] : [{ type: "text" as const, text }])];
-    setText("");
-    setRefused([]);
+    const taken = attachments.take();
+    const to = addressed(text, running === undefined ? (offer?.agents ?? []) : []);
+    // The words come first: conversations are called by them.
+    const said: Said[] = [
+      ...(text.trim() === "" ? [] : [{ type: "text" as const, text: to.text }]),
+      ...taken.flatMap((one) => one.said ?? []),
+    ];
+    put("");
     onSaid();
     if (running !== undefined)
       return await conversation.say(said, when === "now" ? "next_step" : "after_turn");
     try {
-      await conversation.send(said, mode.chosen());
+      await conversation.send(said, mode.chosen(), to.agent);
     } catch {
-      // What was not taken can be sent again.
-      setText((typed) => typed || text);
+      // What was not taken, or was taken back, can be sent again.
+      restore(text);
+      attachments.putBack(taken);
     }
   };
   const go = useRef(say);
@@ -74,8 +125,10 @@ export function Composer({ pictures, offer, field, onSaid }: ComposerProps) {
     go.current = say;
   });
   useEffect(() => {
-    if (held !== undefined && !isSending) void go.current(held);
-  }, [held, isSending]);
+    if (held === undefined || isSending) return;
+    if (refused.length > held.refusals) setHeld(undefined);
+    else void go.current(held.when);
+  }, [held, isSending, refused]);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     void say("now");
@@ -83,129 +136,139 @@ export function Composer({ pictures, offer, field, onSaid }: ComposerProps) {
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
     // Enter ends the composition of Chinese and the like; 229 is how Safari says so.
     if (event.nativeEvent.isComposing || event.keyCode === 229) return;
+    if (menuKey.current?.(event)) return event.preventDefault();
     if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
     void say(event.altKey ? "after_turn" : "now");
   };
   const onPaste = (event: ClipboardEvent): void => {
-    if (event.clipboardData.files.length === 0) return;
+    // Cells of a table come as text and as a picture of it.
+    if (event.clipboardData.files.length === 0 || event.clipboardData.getData("text/plain") !== "") return;
     event.preventDefault();
-    add(event.clipboardData.files);
+    void attachments.add(event.clipboardData.files);
   };
   return (
-    <form onSubmit={submit} className="mx-auto w-full max-w-190">
-      <Waiting />
-      <div className="rounded-[18px] border border-line-strong bg-surface py-2.5 pr-3 pl-4 shadow-card focus-within:border-accent">
-        {list.length > 0 && (
-          <ul className="mb-2 flex flex-wrap gap-2">
-            {list.map(({ key, name, url, fileId }) => (
-              <li key={key} className="relative">
-                <img
-                  src={url}
-                  alt={name}
-                  className={`size-16 rounded-control object-cover ${fileId === undefined ? "opacity-50" : ""}`}
-                />
-                <button
-                  type="button"
-                  aria-label={`${words.removePicture}: ${name}`}
-                  onClick={() => pictures.remove(key)}
-                  className="absolute -top-2 -right-2 grid size-6 place-items-center rounded-full border border-line-strong bg-surface"
-                >
-                  <X aria-hidden size={13} />
-                </button>
-              </li>
-            ))}
-          </ul>
-        )}
-        {refused.map((name) => (
-          <p key={name} role="alert" className="mb-1 text-[12.5px] text-error">
-            {words.pictureFailed(name)}
-          </p>
-        ))}
-        <textarea
-          ref={own}
-          rows={1}
-          value={text}
-          aria-label={words.message}
-          placeholder={running === undefined ? words.placeholder : words.placeholderRunning}
-          onChange={(event) => setText(event.currentTarget.value)}
-          onKeyDown={onKeyDown}
-          onPaste={onPaste}
-          className="block max-h-50 min-h-6.5 w-full resize-none bg-transparent leading-6.5 outline-none placeholder:text-muted"
+    <>
+      {library && (
+        <Prompts
+          chosen={library.chosen}
+          draft={isMenu ? "" : text}
+          insert={insert}
+          close={() => setLibrary(undefined)}
         />
-        <div className="composer-row">
-          <button
-            type="button"
-            className="icon-button -ml-1.5"
-            aria-label={words.attach}
-            title={words.attach}
-            onClick={() => picker.current?.click()}
-          >
-            <ImagePlus aria-hidden size={17} />
-          </button>
-          <input
-            ref={picker}
-            type="file"
-            accept="image/*"
-            multiple
-            hidden
-            onChange={(event) => {
-              add(event.currentTarget.files ?? []);
-              event.currentTarget.value = "";
+      )}
+      <form onSubmit={submit} className="relative mx-auto w-full max-w-190">
+        <Waiting restore={restore} />
+        {isMenu && (
+          <Menu
+            id={menu}
+            text={text}
+            put={put}
+            agents={offer?.agents ?? []}
+            answers={offer?.agent}
+            openPrompts={(chosen) => {
+              flushSync(() => put(""));
+              // One that asks nothing needs no dialog.
+              if (chosen && !chosen.text.includes("{{")) insert(chosen.text);
+              else setLibrary({ chosen });
             }}
+            keys={menuKey}
+            activate={setActive}
           />
-          <ModeSwitch />
-          {offer && (
-            <button type="button" title={words.connectHow} className="model" onClick={openModels}>
-              {offer.model}
+        )}
+        <div className="rounded-[18px] border border-line-strong bg-surface py-2.5 pr-3 pl-4 shadow-card focus-within:border-accent">
+          {list.length + refused.length > 0 && <Attached attachments={attachments} />}
+          <textarea
+            ref={own}
+            dir="auto"
+            rows={1}
+            value={text}
+            aria-label={words.message}
+            aria-autocomplete="list"
+            aria-controls={active && menu}
+            aria-activedescendant={active}
+            placeholder={running === undefined ? words.placeholder : words.placeholderRunning}
+            onChange={(event) => put(event.currentTarget.value)}
+            onKeyDown={onKeyDown}
+            onPaste={onPaste}
+            className="block max-h-50 min-h-6.5 w-full resize-none bg-transparent leading-6.5 outline-none placeholder:text-muted"
+          />
+          <div className="composer-row">
+            <button
+              type="button"
+              className="icon-button -ml-1.5"
+              aria-label={words.attach}
+              title={words.attach}
+              onClick={() => picker.current?.click()}
+            >
+              <Paperclip aria-hidden size={17} />
             </button>
-          )}
-          {offer && (
-            <span className="offer">
-              {words.tools(offer.tools)} · {words.tokens(offer.tokens)}
-            </span>
-          )}
-          <span className="ends">
-            {running !== undefined && !isEmpty && (
-              <>
+            <button
+              type="button"
+              className="icon-button"
+              aria-label={words.savedPrompts}
+              aria-haspopup="dialog"
+              title={words.savedPrompts}
+              onClick={() => setLibrary({ chosen: undefined })}
+            >
+              <BookText aria-hidden size={17} />
+            </button>
+            <input
+              ref={picker}
+              type="file"
+              multiple
+              hidden
+              onChange={(event) => {
+                // They are gone from the field before they are read.
+                void attachments.add([...(event.currentTarget.files ?? [])]);
+                event.currentTarget.value = "";
+              }}
+            />
+            <span className="ends">
+              {running?.turnId !== undefined && !isEmpty && (
+                <>
+                  <button
+                    type="button"
+                    className="button"
+                    title={words.queueHint}
+                    onClick={() => void say("after_turn")}
+                  >
+                    {words.queue}
+                  </button>
+                  <button type="submit" className="button primary" title={words.steerHint}>
+                    {words.steer}
+                  </button>
+                </>
+              )}
+              {running !== undefined ? (
+                // Never the same element as the one that sends: a press on this one would end as a press on that one.
                 <button
+                  key="stop"
                   type="button"
-                  className="button"
-                  title={words.queueHint}
-                  onClick={() => void say("after_turn")}
+                  disabled={isStopping}
+                  onClick={() => void conversation.stop()}
+                  className="stop"
                 >
-                  {words.queue}
+                  <Square aria-hidden size={10} fill="currentColor" />
+                  {isUnsent ? words.unsend : isStopping ? words.stopping : words.stop}
                 </button>
-                <button type="submit" className="button primary" title={words.steerHint}>
-                  {words.steer}
+              ) : (
+                <button
+                  key="send"
+                  type="submit"
+                  disabled={isEmpty}
+                  aria-label={words.send}
+                  title={words.send}
+                  className="grid size-8.5 place-items-center rounded-full bg-accent text-accent-ink disabled:bg-sunken disabled:text-muted"
+                >
+                  <ArrowUp aria-hidden size={17} strokeWidth={2.4} />
                 </button>
-              </>
-            )}
-            {running !== undefined ? (
-              <button
-                type="button"
-                disabled={isStopping || running.turnId === undefined}
-                onClick={() => void conversation.stop()}
-                className="stop"
-              >
-                <Square aria-hidden size={10} fill="currentColor" />
-                {isStopping ? words.stopping : words.stop}
-              </button>
-            ) : (
-              <button
-                type="submit"
-                disabled={isEmpty}
-                aria-label={words.send}
-                title={words.send}
-                className="grid size-8.5 place-items-center rounded-full bg-accent text-accent-ink disabled:bg-sunken disabled:text-muted"
-              >
-                <ArrowUp aria-hidden size={17} strokeWidth={2.4} />
-              </button>
-            )}
-          </span>
+              )}
+            </span>
+          </div>
         </div>
-      </div>
-    </form>
+      </form>
+    </>
   );
 }
 
@@ -214,26 +277,4 @@ function fit(field: HTMLTextAreaElement | null, text: string): void {
   if (field === null) return;
   field.style.height = "auto";
   if (text !== "") field.style.height = `${field.scrollHeight}px`;
-}
-
-function ModeSwitch() {
-  const words = useWords();
-  const chosen = useSyncExternalStore(mode.subscribe, mode.get) || "auto";
-  return (
-    <fieldset className="segments">
-      <legend className="sr-only">{words.mode}</legend>
-      {MODES.map((one) => (
-        <label key={one} title={words.modeHint(one)} className="cursor-pointer">
-          <input
-            type="radio"
-            name="mode"
-            className="sr-only"
-            checked={chosen === one}
-            onChange={() => mode.set(one)}
-          />
-          {words.modeName(one)}
-        </label>
-      ))}
-    </fieldset>
-  );
 }

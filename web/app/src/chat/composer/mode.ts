@@ -1,6 +1,7 @@
-// How tool calls travel, as this browser's user has chosen; the agent says so otherwise. Framework-free. R: T3
+// How tool calls travel and which model answers, as this browser's user has chosen; the agent says so otherwise.
+// Framework-free. R: T3, O4
 
-import { Preference } from "../../preferences.ts";
+import { answering, Preference } from "../../preferences.ts";
 import type { Mode } from "../model/entry.ts";
 
 export const MODES: readonly Mode[] = ["native", "text", "auto"];
@@ -13,3 +14,9 @@ class ModeChoice extends Preference<Mode | ""> {
 }
 
 export const mode = new ModeChoice("throughline.mode", (stored) => MODES.find((one) => one === stored) ?? "");
+
+/** The model of the messages to come, as `upstream/model`; empty: that of the agent. */
+export const model = new Preference<string>("throughline.model", (stored) => stored ?? "");
+
+// Whoever chooses an agent wants its own model.
+answering.subscribe(() => model.set(""));

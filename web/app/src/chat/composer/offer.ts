@@ -1,28 +1,42 @@
+import { type AgentInfo, ApiError, type Throughline } from "@throughline/client";
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { answering } from "../../preferences.ts";
 import { useClient } from "../../session/context.tsx";
-import { mode } from "./mode.ts";
+import { mode, model } from "./mode.ts";
 
 /** What the model is told before anybody says anything. */
 export interface Offer {
-  /** As `upstream/model`. */
+  agent: string;
+  /** Of the agent, as `upstream/model`. */
   model: string;
   tools: number;
   tokens: number;
+  /** Who else could answer. */
+  agents: readonly AgentInfo[];
 }
 
-/** Tools and tokens of the agent that answers, in the mode that is chosen. */
-export function useOffer(): Offer | undefined {
+/** Sources of tools are still being discovered when the page is opened right after a start: it asks again after these. */
+export const DISCOVERY_MS: readonly number[] = [1_500, 4_500, 15_000];
+
+/** Tools and tokens of the agent that answers, in the mode that is chosen; asked anew for each `turn`. */
+export function useOffer(turn: string | undefined): Offer | undefined {
   const client = useClient();
   const chosen = useSyncExternalStore(mode.subscribe, mode.get);
   const wanted = useSyncExternalStore(answering.subscribe, answering.get);
   const [offer, setOffer] = useState<Offer>();
+  const [attempt, setAttempt] = useState(0);
+  useEffect(() => {
+    const timers = DISCOVERY_MS.map((ms) => setTimeout(() => setAttempt((attempt) => attempt + 1), ms));
+    return () => timers.forEach(clearTimeout);
+  }, []);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another attempt or turn asks the same
   useEffect(() => {
     const leave = new AbortController();
     const { signal } = leave;
     const ask = async (): Promise<void> => {
       const { items } = await client.call("GET /v1/agents", { signal });
-      const own = items.find((one) => one.name === wanted && one.fault == null);
+      const agents = items.filter((one) => one.fault == null);
+      const own = agents.find((one) => one.name === wanted);
       // It was taken away, or cannot be used any more.
       if (own === undefined && wanted !== "") answering.set("");
       const answers = own ?? items.find((one) => one.is_default);
@@ -34,11 +48,23 @@ export function useOffer(): Offer | undefined {
         signal,
       });
       const tools = tokens.sources.reduce((sum, source) => sum + source.tools, 0);
-      setOffer({ model: answers.model ?? "", tools, tokens: tokens.total });
+      setOffer({ agent: answers.name, model: answers.model ?? "", tools, tokens: tokens.total, agents });
     };
     // It is no more than a figure.
     ask().catch(() => undefined);
+    void checkModel(client, signal);
     return () => leave.abort();
-  }, [client, chosen, wanted]);
+  }, [client, chosen, wanted, turn, attempt]);
   return offer;
+}
+
+/** A model that was chosen and is no longer there answers nothing. */
+async function checkModel(client: Throughline, signal: AbortSignal): Promise<void> {
+  const id = model.get();
+  if (id === "") return;
+  try {
+    await client.call("GET /v1/models/{id}", { path: { id }, signal });
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404 && model.get() === id) model.set("");
+  }
 }

@@ -5,6 +5,10 @@ export interface Pending {
   id: string;
   approve(): void;
   deny(): void;
+  /** Offers answers that last. */
+  choose?(): void;
+  /** Offers denials that last. */
+  chooseDenial?(): void;
   /** Brings it before the eyes. */
   show(): void;
   /** Whether it is on the screen. */
@@ -34,10 +38,16 @@ export class Attention {
 
   /** Whether the key was for a card. */
   key(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey" | "repeat">): boolean {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || event.repeat) return false;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return false;
     const chosen = this.chosen();
     if (chosen === undefined) return false;
-    switch (event.key.toLowerCase()) {
+    const key = event.key.toLowerCase();
+    if (event.shiftKey) {
+      const choose = { a: chosen.choose, d: chosen.chooseDenial }[key];
+      choose?.();
+      return choose !== undefined;
+    }
+    switch (key) {
       case "a":
         chosen.approve();
         return true;

@@ -1,7 +1,13 @@
 // The avatar of this page as a client of the server: `live2d.*` calls are offered to it, it acts at once, in mid-reply, and says
 // whether it did. What is only shown again, after a reload, moves nothing. Framework-free. R: U2
 
-import type { CallBlock, CallResult, Throughline, TurnListener } from "@throughline/client";
+import {
+  type CallBlock,
+  type CallResult,
+  newKey,
+  type Throughline,
+  type TurnListener,
+} from "@throughline/client";
 
 /** What is on the stage: the puppet, or a model of the user's own. */
 export interface Stage {
@@ -27,7 +33,7 @@ export class AvatarClient {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isOn = false;
 
-  constructor(client: Throughline, stage: Stage, id: string = `page-${crypto.randomUUID()}`) {
+  constructor(client: Throughline, stage: Stage, id: string = `page-${newKey()}`) {
     this.#client = client;
     this.#stage = stage;
     this.id = id;

@@ -2,16 +2,30 @@
 
 import {
   ApiError,
-  type Connection,
+  type ConnectionState,
   type InputPart,
+  newKey,
   type ResolveApproval,
   type StartTurn,
   type Throughline,
   type TurnListener,
   type TurnNode,
+  type TurnStarted,
   TurnStore,
 } from "@throughline/client";
-import { type ConversationState, type Entry, type Mode, NEW, partOf, type Said, shownOf } from "./entry.ts";
+import { delivered } from "./delivery.ts";
+import {
+  type ConversationState,
+  type Entry,
+  filesIn,
+  type Mode,
+  NEW,
+  partOf,
+  type Said,
+  shownOf,
+  type Unsent,
+  wordsIn,
+} from "./entry.ts";
 
 const PART = 30;
 /** When to look for a turn that begins by itself. */
@@ -23,12 +37,34 @@ export interface ConversationOptions {
   /** A new conversation has got its id. */
   onBegun?(id: string): void;
   /** A turn that was followed has ended. */
-  onEnd?(): void;
+  onEnd?(entry: Entry): void;
+  /** Another conversation is shown while a turn runs, which goes on by itself. */
+  onLeft?(turn: { turnId: string; conversationId: string | undefined; title: string }): void;
   /** Who is to answer; empty: whom the server names. */
   agent?(): string;
+  /** With which model, as `upstream/model`; empty: that of the agent. */
+  model?(): string;
+  /** A new conversation is to be a temporary one. */
+  isTemporary?(): boolean;
+}
+
+/** A message that begins a turn, until the server has it. */
+interface Outgoing {
+  readonly before: readonly Entry[];
+  entry: Entry;
+  readonly unsend: AbortController;
+  connection: ConnectionState | undefined;
+}
+
+/** It was taken back before it had arrived. */
+export class TakenBack extends Error {
+  override readonly name = "TakenBack";
 }
 
 export class ConversationStore {
+  /** By conversation, "" for the one that has no id yet: what was sent goes on its way while another one is looked at. */
+  readonly #outgoing = new Map<string, Outgoing>();
+  readonly #takenBack = new Set<string>();
   readonly #client: Throughline;
   readonly #options: ConversationOptions;
   readonly #listeners = new Set<() => void>();
@@ -47,13 +83,45 @@ export class ConversationStore {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Shows a conversation; `undefined`: a new one. The turns of the one before go on by themselves. */
-  async open(id: string | undefined): Promise<void> {
-    if (id === this.#state.id && this.#state.phase !== "missing") return;
+  /**
+   * Shows a conversation, at its end or at a turn; `undefined`: a new one. The turns of the one before go on by themselves, and
+   * a temporary one is gone.
+   */
+  async open(id: string | undefined, turnId?: string): Promise<void> {
+    if (id === this.#state.id && this.#state.phase !== "missing") {
+      if (id === undefined || turnId === undefined || turnId === this.#state.target) return;
+      if (this.#state.entries.some((entry) => entry.turnId === turnId)) return this.#set({ target: turnId });
+      return await this.#load(id, turnId);
+    }
+    const left = this.#state;
     this.#leave.abort();
     this.#leave = new AbortController();
     this.#set({ ...NEW, phase: id === undefined ? "new" : "loading", id });
-    if (id !== undefined) await this.#load(id);
+    // One in which a turn runs cannot be deleted; the server does it a day later.
+    if (left.isTemporary && left.id !== undefined) void this.#delete(left.id).catch(() => undefined);
+    if (id !== undefined) await this.#load(id, turnId);
+    this.#showOutgoing();
+  }
+
+  async #delete(id: string): Promise<void> {
+    await this.#client.call("DELETE /v1/conversations/{conversation_id}", {
+      path: { conversation_id: id },
+      query: { permanent: true },
+    });
+  }
+
+  /** A temporary conversation stays for good. */
+  async keep(): Promise<void> {
+    const { id } = this.#state;
+    if (id === undefined) return;
+    await this.#try(async () => {
+      const path = { conversation_id: id };
+      await this.#client.call("PATCH /v1/conversations/{conversation_id}", {
+        path,
+        body: { temporary: false },
+      });
+      this.#set({ isTemporary: false });
+    });
   }
 
   close(): void {
@@ -74,18 +142,34 @@ export class ConversationStore {
     this.#set({ entries: [...older, ...this.#state.entries], before: part.before ?? undefined });
   }
 
+  /** The turns behind those that are shown. */
+  async loadNewer(): Promise<void> {
+    const { id, after, entries } = this.#state;
+    if (id === undefined || after === undefined) return;
+    const part = await this.#client.call("GET /v1/conversations/{conversation_id}/messages", {
+      path: { conversation_id: id },
+      query: { after, limit: PART },
+      signal: this.#leave.signal,
+    });
+    const newer = part.messages.map(({ turn_id, message }) => this.#entry(turn_id, new TurnStore(message)));
+    this.#set({ entries: [...entries, ...newer], after: part.after ?? undefined });
+  }
+
   /** Looks whether something has happened elsewhere: in another tab, or on the server. */
   async refresh(): Promise<void> {
-    const { id, running, entries } = this.#state;
-    if (id === undefined || running !== undefined) return;
+    const { id, running, entries, after } = this.#state;
+    // Whoever reads in the middle is left there.
+    if (id === undefined || running !== undefined || after !== undefined) return;
     const tree = await this.#tree(id);
     if (tree === undefined || this.#state.running !== undefined) return;
     const last = entries.at(-1)?.turnId;
     if ((tree.leaf_id ?? undefined) !== last || tree.running_turn_id != null) await this.#load(id);
   }
 
-  /** Says something: begins a turn. */
-  async send(said: readonly Said[], mode: Mode | undefined, model?: string): Promise<void> {
+  /** Says something: begins a turn. `agent`: who answers this message alone, with their own model. */
+  async send(said: readonly Said[], mode: Mode | undefined, agent?: string): Promise<void> {
+    // What is said goes on from the end, wherever somebody reads.
+    if (this.#state.after !== undefined && this.#state.id !== undefined) await this.#load(this.#state.id);
     const { entries, id } = this.#state;
     const parent = entries.at(-1)?.turnId;
     await this.#begin(entries, said, {
@@ -93,24 +177,48 @@ export class ConversationStore {
       ...(id === undefined ? {} : { conversation_id: id }),
       ...(parent === undefined ? {} : { parent_id: parent }),
       ...(mode === undefined ? {} : { mode }),
-      ...(model === undefined ? {} : { model }),
+      ...(agent === undefined ? {} : { agent }),
     });
   }
 
-  /** Answers a question of the user anew: with other words an edit, with the same a regeneration. */
-  async again(entry: Entry, said: readonly Said[] | undefined, mode: Mode | undefined): Promise<void> {
+  /** Answers a question of the user anew: with other words an edit, with the same a regeneration, also by another `model`. */
+  async again(
+    entry: Entry,
+    said: readonly Said[] | undefined,
+    mode: Mode | undefined,
+    model?: string,
+  ): Promise<void> {
     const { entries, id, tree } = this.#state;
     const at = entries.indexOf(entry);
     if (id === undefined || at < 0 || this.#state.running !== undefined) return;
-    const input = said === undefined ? await this.#inputOf(entry) : said.map(partOf);
+    const before = await this.#inputOf(entry);
+    // Other words, and the same pictures and files.
+    const input = said === undefined ? before : [...said.map(partOf), ...filesIn(before)];
+    const shown = shownOf(entry.store.head().input);
     const parent = tree.find((node) => node.id === entry.turnId)?.parent ?? undefined;
-    await this.#begin(entries.slice(0, at), said ?? shownOf(entry.store.head().input), {
+    await this.#begin(entries.slice(0, at), said === undefined ? shown : [...said, ...filesIn(shown)], {
       input,
       conversation_id: id,
       parent_id: parent?.turn_id ?? entries[at - 1]?.turnId ?? null,
       ...(parent?.seq == null ? {} : { parent_seq: parent.seq }),
       ...(mode === undefined ? {} : { mode }),
+      ...(model === undefined ? {} : { model }),
     });
+  }
+
+  /** Runs an ended call again: in a turn that begins with it, so that the model learns the result. */
+  async retryCall(entry: Entry, toolId: string, text: string): Promise<void> {
+    const { entries, running } = this.#state;
+    const at = entries.indexOf(entry);
+    const turnId = entry.turnId;
+    if (at < 0 || turnId === undefined || running !== undefined) return;
+    await this.#beginWith(entries.slice(0, at + 1), [{ type: "text", text }], (signal) =>
+      this.#client.call("POST /v1/turns/{turn_id}/calls/{tool_id}/retry", {
+        path: { turn_id: turnId, tool_id: toolId },
+        body: { text },
+        signal,
+      }),
+    );
   }
 
   /** Turns that answer the same place as this one, oldest first. */
@@ -145,7 +253,7 @@ export class ConversationStore {
   /** Stops the turn that runs. What is finished stays. */
   async stop(): Promise<void> {
     const turnId = this.#state.running?.turnId;
-    if (turnId === undefined) return;
+    if (turnId === undefined) return this.#outgoing.get(this.#state.id ?? "")?.unsend.abort(new TakenBack());
     this.#set({ isStopping: true });
     await this.#try(() =>
       this.#client.call("POST /v1/turns/{turn_id}/cancel", { path: { turn_id: turnId } }),
@@ -173,21 +281,43 @@ export class ConversationStore {
     });
   }
 
-  /** Says something to the turn that runs. */
+  /** Says something to the turn that runs. If that has ended when it arrives, it begins the next one. */
   async say(said: readonly Said[], when: "next_step" | "after_turn"): Promise<void> {
     const turn_id = this.#state.running?.turnId;
     if (turn_id === undefined) return;
-    await this.#try(async () => {
-      await this.#client.call("POST /v1/turns/{turn_id}/messages", {
-        path: { turn_id },
-        body: { input: said.map(partOf), when },
-      });
-      await this.#look(turn_id);
-    });
+    const { signal } = this.#leave;
+    const unsent: Unsent = { id: newKey(), said, when };
+    const gone = (): void => this.#set({ unsent: this.#state.unsent.filter((one) => one !== unsent) });
+    const show = (): void => {
+      if (!this.#state.unsent.includes(unsent)) this.#set({ unsent: [...this.#state.unsent, unsent] });
+    };
+    const send = async (): Promise<void> => {
+      if (this.#takenBack.delete(unsent.id)) return;
+      const body = { id: unsent.id, input: said.map(partOf), when };
+      await this.#client.call("POST /v1/turns/{turn_id}/messages", { path: { turn_id }, body });
+    };
+    try {
+      await delivered(send, new AbortController().signal, signal.aborted ? undefined : show);
+      if (!signal.aborted) await this.#look(turn_id);
+    } catch (error) {
+      const isOver = error instanceof ApiError && (error.status === 404 || error.status === 409);
+      if (isOver && !signal.aborted) {
+        gone();
+        return await (this.#state.running === undefined ? this.send(said, undefined) : this.say(said, when));
+      }
+      if (!signal.aborted) this.#set({ failure: error });
+    } finally {
+      if (!signal.aborted) gone();
+    }
   }
 
-  /** Takes back what waits. */
+  /** Takes back what waits here or on the server. */
   async takeBack(messageId: string): Promise<void> {
+    if (this.#state.unsent.some(({ id }) => id === messageId)) {
+      this.#takenBack.add(messageId);
+      this.#set({ unsent: this.#state.unsent.filter(({ id }) => id !== messageId) });
+      return;
+    }
     const turn_id = this.#state.running?.turnId;
     if (turn_id === undefined) return;
     await this.#try(async () => {
@@ -198,26 +328,41 @@ export class ConversationStore {
   }
 
   readonly dismissFailure = (): void => this.#set({ failure: undefined });
+  readonly fail = (failure: unknown): void => this.#set({ failure });
 
-  async #load(id: string): Promise<void> {
+  async #load(id: string, around?: string): Promise<void> {
     const { signal } = this.#leave;
+    const path = { conversation_id: id };
     await this.#try(async () => {
-      const [tree, branch] = await Promise.all([
-        this.#tree(id),
-        this.#client.call("GET /v1/conversations/{conversation_id}/messages", {
-          path: { conversation_id: id },
-          query: { limit: PART },
-          signal,
-        }),
-      ]);
+      const [tree, branch] = await delivered(
+        () =>
+          Promise.all([
+            this.#tree(id),
+            this.#client.call("GET /v1/conversations/{conversation_id}/messages", {
+              path,
+              query: { limit: PART, ...(around === undefined ? {} : { around }) },
+              signal,
+            }),
+          ]),
+        signal,
+      );
       if (tree === undefined || signal.aborted) return;
+      const leaf_id = branch.leaf_id ?? undefined;
+      // The turn is on another branch: that is the one which goes on.
+      if (around !== undefined && leaf_id !== undefined && leaf_id !== tree.leaf_id)
+        await this.#client.call("PATCH /v1/conversations/{conversation_id}", {
+          path,
+          body: { leaf_id },
+          signal,
+        });
       const known = new Map(this.#state.entries.map((entry) => [entry.turnId, entry]));
       const entries = branch.messages.map(({ turn_id, message, status }) => {
         const old = known.get(turn_id);
         if (old !== undefined && status !== "running") return old;
         return this.#entry(turn_id, new TurnStore(message));
       });
-      this.#set({ phase: "ready", title: tree.title, entries, before: branch.before ?? undefined });
+      const [before, after] = [branch.before ?? undefined, branch.after ?? undefined];
+      this.#set({ phase: "ready", title: tree.title, entries, before, after, target: around });
       const running = entries.find((entry) => entry.turnId === tree.running_turn_id);
       if (running !== undefined) void this.#follow(running);
     });
@@ -231,30 +376,57 @@ export class ConversationStore {
       signal,
     });
     if (signal.aborted) return undefined;
-    this.#set({ tree: tree.tree, title: tree.title });
+    this.#set({ tree: tree.tree, title: tree.title, isTemporary: tree.temporary });
     return tree;
   }
 
   async #begin(before: readonly Entry[], said: readonly Said[], turn: StartTurn): Promise<void> {
-    const { signal } = this.#leave;
+    const [agent, model] = [this.#options.agent?.(), this.#options.model?.()];
+    const chosen = turn.agent ? {} : { ...(agent && { agent }), ...(model && { model }) };
+    // The same request however often it is sent: there is one turn, in one conversation.
+    const idempotencyKey = newKey();
+    let place: Pick<StartTurn, "conversation_id"> | undefined;
+    const start = async (signal: AbortSignal): Promise<TurnStarted> => {
+      place ??= turn.conversation_id == null ? await this.#place(signal) : {};
+      const body = { ...chosen, ...turn, ...place };
+      return await this.#client.call("POST /v1/turns", { body, idempotencyKey, signal });
+    };
+    await this.#beginWith(before, said, (signal, onConnection) =>
+      delivered(() => start(signal), signal, onConnection),
+    );
+  }
+
+  /** A new conversation begins with its first turn, but for a temporary one. */
+  async #place(signal: AbortSignal): Promise<Pick<StartTurn, "conversation_id">> {
+    if (this.#options.isTemporary?.() !== true) return {};
+    const made = await this.#client.call("POST /v1/conversations", { body: { temporary: true }, signal });
+    this.#set({ isTemporary: true });
+    return { conversation_id: made.id };
+  }
+
+  async #beginWith(
+    before: readonly Entry[],
+    said: readonly Said[],
+    start: (signal: AbortSignal, onConnection: (connection: ConnectionState) => void) => Promise<TurnStarted>,
+  ): Promise<void> {
     const previous = this.#state.entries;
-    let entry: Entry = { ...this.#entry(undefined, new TurnStore()), said };
-    this.#set({
-      phase: "ready",
-      entries: [...before, entry],
-      running: entry,
-      failure: undefined,
-      isStopping: false,
-      // As the server will call it.
-      title: this.#state.title || said.flatMap((part) => (part.type === "text" ? part.text : [])).join(" "),
-    });
+    const entry: Entry = { ...this.#entry(undefined, new TurnStore()), said };
+    const outgoing: Outgoing = { before, entry, unsend: new AbortController(), connection: undefined };
+    const place = this.#state.id ?? "";
+    this.#outgoing.set(place, outgoing);
+    this.#set({ failure: undefined, title: this.#state.title || wordsIn(said) });
+    this.#showOutgoing();
+    const isHere = (): boolean => this.#state.running === outgoing.entry;
     try {
-      const agent = this.#options.agent?.();
-      const started = await this.#client.start(agent ? { ...turn, agent } : turn, { signal });
-      if (signal.aborted) return;
+      const started = await start(outgoing.unsend.signal, (connection) => {
+        outgoing.connection = connection;
+        if (isHere()) this.#set({ connection });
+      });
+      this.#outgoing.delete(place);
+      // Whoever looks at another conversation meets this one there when they come back.
+      if (!isHere()) return;
       const taken: Entry = { ...entry, turnId: started.turn_id };
       this.#exchange(entry, taken);
-      entry = taken;
       const id = started.conversation_id ?? undefined;
       if (id !== undefined && this.#state.id === undefined) {
         this.#set({ id });
@@ -262,13 +434,30 @@ export class ConversationStore {
       }
       await this.#follow(taken);
     } catch (error) {
-      if (signal.aborted) return;
+      this.#outgoing.delete(place);
+      if (!isHere()) return this.#set({ failure: error });
       // Nothing was begun: what was there is there, and what was said is in the composer again.
-      this.#set({ entries: previous, running: undefined, failure: error });
+      const failure = error instanceof TakenBack ? undefined : error;
+      const phase = previous.length === 0 && this.#state.id === undefined ? "new" : "ready";
+      this.#set({ phase, entries: previous, running: undefined, connection: undefined, failure });
+      if (phase === "new") this.#set({ title: "" });
       const busy = error instanceof ApiError && error.code === "conversation_busy";
       if (busy && this.#state.id !== undefined) await this.#load(this.#state.id);
       throw error;
     }
+  }
+
+  /** What is on its way to the server from this conversation stands at its end. */
+  #showOutgoing(): void {
+    const { id, phase } = this.#state;
+    const outgoing = phase === "missing" ? undefined : this.#outgoing.get(id ?? "");
+    if (outgoing === undefined) return;
+    const { before, entry: running, connection } = outgoing;
+    // After a reload the same turns are other entries, and maybe more of them.
+    const last = before.at(-1)?.turnId;
+    const at = this.#state.entries.findIndex(({ turnId }) => turnId !== undefined && turnId === last);
+    const known = at < 0 ? before : this.#state.entries.slice(0, at + 1);
+    this.#set({ phase: "ready", entries: [...known, running], running, connection, isStopping: false });
   }
 
   async #follow(entry: Entry): Promise<void> {
@@ -276,27 +465,27 @@ export class ConversationStore {
     const { turnId, store } = entry;
     if (turnId === undefined) return;
     this.#set({ running: entry, connection: { state: "connecting" } });
+    const { id: conversationId, title } = this.#state;
     const deaf = this.#options.listeners?.(turnId).map((listener) => store.listen(listener));
     const after = store.head().seq;
     try {
-      const onConnection = (connection: Connection): void => {
+      const onConnection = (connection: ConnectionState): void => {
         if (!signal.aborted) this.#set({ connection });
       };
       const events = this.#client.follow(turnId, { signal, onConnection, ...(after > 0 ? { after } : {}) });
-      for await (const viewed of events) {
-        store.take(viewed);
-        if (viewed.type === "user_message") void this.#look(turnId);
+      for await (const batch of events.batches()) {
+        for (const viewed of batch) store.take(viewed);
+        if (batch.some(({ type }) => type === "user_message")) void this.#look(turnId);
       }
     } catch (error) {
-      if (signal.aborted) return;
-      this.#set({ failure: error });
+      if (!signal.aborted) this.#set({ failure: error });
     } finally {
       for (const stop of deaf ?? []) stop();
     }
-    if (signal.aborted) return;
+    if (signal.aborted) return this.#options.onLeft?.({ turnId, conversationId, title });
     const isAwaited = this.#state.waiting.length > 0;
     this.#set({ running: undefined, connection: undefined, isStopping: false, waiting: [] });
-    this.#options.onEnd?.();
+    this.#options.onEnd?.(entry);
     await this.#goOn(turnId, isAwaited);
   }
 
@@ -347,7 +536,7 @@ export class ConversationStore {
 
   #entry(turnId: string | undefined, store: TurnStore): Entry {
     this.#keys += 1;
-    return { key: String(this.#keys), turnId, store, said: undefined };
+    return { key: String(this.#keys), turnId, store, said: undefined, opened: new Set() };
   }
 
   #exchange(old: Entry, entry: Entry): void {

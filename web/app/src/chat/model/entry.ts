@@ -1,13 +1,14 @@
 // What a conversation on the screen consists of. Framework-free.
 
 import type {
-  Connection,
+  ConnectionState,
   InputPart,
   QueuedMessageInfo,
   TurnNode,
   TurnStore,
   UserPart,
 } from "@throughline/client";
+import { fileIn } from "./file-text.ts";
 
 export type Mode = "auto" | "native" | "text";
 
@@ -20,6 +21,8 @@ export interface Entry {
   readonly store: TurnStore;
   /** What the user said, before the server has it. */
   readonly said: readonly Said[] | undefined;
+  /** Calls that somebody has opened, by their places: they stay as they are. */
+  readonly opened?: Set<number>;
 }
 
 /** A part of what is being sent, with what can be shown of it now. */
@@ -34,13 +37,21 @@ export interface ConversationState {
   entries: readonly Entry[];
   /** There are older turns. */
   before: string | undefined;
+  /** There are later turns: a place in the middle was gone to. */
+  after: string | undefined;
+  /** The turn that was gone to. */
+  target: string | undefined;
+  /** Neither listed nor searched, and deleted when it is left. */
+  isTemporary: boolean;
   /** All turns of all branches. */
   tree: readonly TurnNode[];
   /** The turn that runs now. */
   running: Entry | undefined;
-  connection: Connection | undefined;
+  connection: ConnectionState | undefined;
   /** What was said in mid-turn and waits. */
   waiting: readonly QueuedMessageInfo[];
+  /** What is on its way to where it waits. */
+  unsent: readonly Unsent[];
   /** Stop was pressed. */
   isStopping: boolean;
   /** The last thing that did not work. */
@@ -54,13 +65,38 @@ export const NEW: ConversationState = {
   title: "",
   entries: [],
   before: undefined,
+  after: undefined,
+  target: undefined,
+  isTemporary: false,
   tree: [],
   running: undefined,
   connection: undefined,
   waiting: [],
+  unsent: [],
   isStopping: false,
   failure: undefined,
 };
+
+/** What was said in mid-turn and has not reached the server. */
+export interface Unsent {
+  readonly id: string;
+  readonly said: readonly Said[];
+  readonly when: "next_step" | "after_turn";
+}
+
+/** A part of a message, of whomever: text, a file as text, or anything else. */
+type Part = { type: string; text?: unknown };
+
+/** The words of what was said, without its files. */
+export function wordsIn(said: readonly Part[]): string {
+  const words = said.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : ""));
+  return words.filter((text) => text !== "" && fileIn(text) === undefined).join("\n\n");
+}
+
+/** What went along with words: pictures and files. */
+export function filesIn<P extends Part>(said: readonly P[]): P[] {
+  return said.filter(({ type, text }) => type !== "text" || (typeof text === "string" && fileIn(text)));
+}
 
 /** As the server takes it. */
 export function partOf(said: Said): InputPart {

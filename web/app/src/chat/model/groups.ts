@@ -1,21 +1,24 @@
 // Which blocks are drawn together. Framework-free.
 
-import type { Place } from "@throughline/client";
+import type { Block, BlockPosition } from "@throughline/client";
+
+const DEED_CHARS_MAX = 40;
 
 /** One block, or finished calls that follow each other. */
-export type Row = { kind: "block"; at: number } | { kind: "group"; calls: readonly Place[] };
+export type Row = { kind: "block"; at: number } | { kind: "group"; calls: readonly BlockPosition[] };
 
-/** Two finished calls in a row are one line; what failed, or needs somebody, stays by itself. */
-export function rowsOf(outline: readonly Place[]): readonly Row[] {
+/** Two finished calls in a row are one line; what failed, or needs somebody, stays by itself, and so does what may not be folded yet. */
+export function rowsOf(outline: readonly BlockPosition[], foldable?: ReadonlySet<number>): readonly Row[] {
   const rows: Row[] = [];
-  let calls: Place[] = [];
+  let calls: BlockPosition[] = [];
   const flush = (): void => {
     if (calls.length > 1) rows.push({ kind: "group", calls });
     else rows.push(...calls.map(({ at }): Row => ({ kind: "block", at })));
     calls = [];
   };
   for (const place of outline) {
-    if (place.kind === "tool_call" && place.status === "success") calls.push(place);
+    const mayFold = foldable?.has(place.at) ?? true;
+    if (place.kind === "tool_call" && place.status === "success" && mayFold) calls.push(place);
     else {
       flush();
       rows.push({ kind: "block", at: place.at });
@@ -25,9 +28,23 @@ export function rowsOf(outline: readonly Place[]): readonly Row[] {
   return rows;
 }
 
-/** `weather ×2, calendar.list`. */
-export function namesOf(calls: readonly Place[]): string {
-  const counts = new Map<string, number>();
-  for (const { tool } of calls) counts.set(tool ?? "?", (counts.get(tool ?? "?") ?? 0) + 1);
-  return [...counts].map(([name, count]) => (count > 1 ? `${name} ×${count}` : name)).join(", ");
+/** `Weather: Paris · Oslo; Calendar`: each tool by what people call it, with what it was asked. */
+export function deedsOf(blocks: readonly (Readonly<Block> | undefined)[]): string {
+  const deeds = new Map<string, string[]>();
+  for (const block of blocks) {
+    if (block?.kind !== "tool_call") continue;
+    const name = block.title || (block.tool_name ?? "?");
+    deeds.set(name, [...(deeds.get(name) ?? []), askedOf(block)]);
+  }
+  return [...deeds]
+    .map(([name, asked]) => [name, asked.filter((one) => one !== "").join(" · ")].filter(Boolean).join(": "))
+    .join("; ");
+}
+
+/** The first thing that a call was asked, without its name. */
+function askedOf({ ran_with, arguments: asked }: Extract<Block, { kind: "tool_call" }>): string {
+  const value: unknown = ran_with ?? asked;
+  if (typeof value !== "object" || value === null) return "";
+  const [first] = Object.values(value);
+  return typeof first === "string" || typeof first === "number" ? String(first).slice(0, DEED_CHARS_MAX) : "";
 }

@@ -1,10 +1,12 @@
 // The one line that says what goes on. Framework-free. R: U1
 
-import type { Connection, Head, Place } from "@throughline/client";
+import type { BlockPosition, ConnectionState, MessageHead } from "@throughline/client";
 
 export type Status =
   | { kind: "idle" }
   | { kind: "connecting" }
+  /** Said, and not at the server yet. */
+  | { kind: "unsent" }
   | { kind: "reconnecting" }
   | { kind: "waiting_for_model" }
   | { kind: "retrying"; reason: string; until: number | undefined }
@@ -20,15 +22,15 @@ export interface Seen {
   isStopping: boolean;
   /** The server has taken the turn. */
   isTaken: boolean;
-  connection: Connection | undefined;
-  head: Head;
-  outline: readonly Place[];
+  connection: ConnectionState | undefined;
+  head: MessageHead;
+  outline: readonly BlockPosition[];
 }
 
 export function statusOf({ isRunning, isStopping, isTaken, connection, head, outline }: Seen): Status {
   if (!isRunning) return { kind: "idle" };
   if (isStopping) return { kind: "stopping" };
-  if (connection?.state === "waiting") return { kind: "reconnecting" };
+  if (connection?.state === "waiting") return { kind: isTaken ? "reconnecting" : "unsent" };
   if (!isTaken) return { kind: "connecting" };
   const asking = outline.filter((place) => place.status === "awaiting_approval").length;
   if (asking > 0) return { kind: "needs_you", count: asking };

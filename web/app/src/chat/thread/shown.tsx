@@ -12,21 +12,28 @@ interface ShownProps {
   events: readonly Event[];
   /** So many of them have come. */
   count: number;
+  /** Of which turn: its open questions can be answered. */
+  turnId?: string;
+  /** More is to come. */
+  isRunning?: boolean;
 }
 
-/** A message that is only shown: it is in no conversation, nothing of it is asked, and nothing runs. */
-export function Shown({ events, count }: ShownProps) {
+/** A message that is only shown: it is in no conversation, and nothing of it runs here. */
+export function Shown({ events, count, turnId, isRunning = count < events.length }: ShownProps) {
   const client = useClient();
   const store = useStore(events, count);
   const chat = useMemo(() => {
     const [conversation, attention] = [new ConversationStore(client), new Attention()];
     return { conversation, attention, avatar: new Avatar(client), hold: () => undefined };
   }, [client]);
-  const entry = useMemo(() => ({ key: "", turnId: undefined, store, said: undefined }), [store]);
+  const entry = useMemo(
+    () => ({ key: "", turnId, store, said: undefined, opened: new Set<number>() }),
+    [store, turnId],
+  );
   return (
     <ChatProvider value={chat}>
       <EntryProvider value={entry}>
-        <Thread isRunning={count < events.length} />
+        <Thread isRunning={isRunning} />
       </EntryProvider>
     </ChatProvider>
   );

@@ -2,16 +2,19 @@ import { useHead, useOutline } from "@throughline/client/react";
 import { useSyncExternalStore } from "react";
 import { useWords } from "../../i18n/use.ts";
 import type { Words } from "../../i18n/words.ts";
-import { Elapsed } from "../card/elapsed.tsx";
+import { Elapsed, Remaining } from "../card/elapsed.tsx";
 import { useChat } from "../context.tsx";
 import type { ConversationState, Entry } from "../model/entry.ts";
 import { type Status, statusOf } from "../model/status.ts";
+
+const UNEASY: ReadonlySet<Status["kind"]> = new Set(["needs_you", "retrying", "reconnecting", "unsent"]);
 
 /** The one line that says what goes on. R: U1 */
 export function StatusLine() {
   const { conversation } = useChat();
   const state = useSyncExternalStore(conversation.subscribe, conversation.get);
-  if (state.running === undefined) return null;
+  // Its room stays: what is read moves neither when a turn begins nor when it ends.
+  if (state.running === undefined) return <div className="mb-1.5 h-5" />;
   return <OfTurn entry={state.running} state={state} />;
 }
 
@@ -22,15 +25,20 @@ function OfTurn({ entry, state }: { entry: Entry; state: ConversationState }) {
   const { connection, isStopping } = state;
   const isTaken = entry.turnId !== undefined;
   const status = statusOf({ isRunning: true, isStopping, isTaken, connection, head, outline });
-  const isCalm = status.kind !== "needs_you" && status.kind !== "retrying" && status.kind !== "reconnecting";
+  const isCalm = !UNEASY.has(status.kind);
   return (
     <p
       data-status={status.kind}
-      className="mx-auto mb-1.5 flex w-full max-w-190 items-center gap-2 px-4 text-[12.5px] text-muted tabular-nums"
+      className="mx-auto mb-1.5 flex h-5 w-full max-w-190 items-center gap-2 px-4 text-[12.5px] text-muted tabular-nums"
     >
       <span aria-hidden className={`size-2 rounded-full ${isCalm ? "pulse bg-thread" : "bg-waiting"}`} />
-      {said(status, words)}
-      {head.started_at > 0 && <Elapsed since={head.started_at} />}
+      {status.kind !== "retrying" && (
+        <span className="min-w-13 flex-none">
+          {head.started_at > 0 && <Elapsed since={head.started_at} />}
+        </span>
+      )}
+      <span>{said(status, words)}</span>
+      {status.kind === "retrying" && status.until !== undefined && <Remaining until={status.until} />}
       {status.kind === "needs_you" && status.count === 1 && <ToQuestion />}
     </p>
   );

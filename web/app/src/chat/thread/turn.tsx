@@ -1,6 +1,7 @@
+import type { BlockPosition, UserPart } from "@throughline/client";
 import { useHead, useOutline } from "@throughline/client/react";
 import { ChevronLeft, ChevronRight, Pencil, RotateCcw } from "lucide-react";
-import { type FormEvent, memo, useState, useSyncExternalStore } from "react";
+import { type FormEvent, memo, useMemo, useState, useSyncExternalStore } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { IconButton } from "../../ui/icon-button.tsx";
@@ -9,8 +10,10 @@ import { Group } from "../card/group.tsx";
 import { duration } from "../clock.ts";
 import { mode } from "../composer/mode.ts";
 import { EntryProvider, useChat, useEntry } from "../context.tsx";
-import type { Entry } from "../model/entry.ts";
-import { rowsOf } from "../model/groups.ts";
+import { type Entry, type Said, wordsIn } from "../model/entry.ts";
+import { tokensPerSecond } from "../model/figures.ts";
+import { type Row, rowsOf } from "../model/groups.ts";
+import { Rating } from "./rating.tsx";
 import { SaidParts, UserParts } from "./user.tsx";
 
 /** What the user said and the one message that answers it. */
@@ -31,7 +34,8 @@ function UserMessage({ isRunning }: { isRunning: boolean }) {
   const entry = useEntry();
   const head = useHead(entry.store);
   const [draft, setDraft] = useState<string>();
-  const text = head.input.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n\n");
+  const given: readonly (UserPart | Said)[] = head.input.length === 0 ? (entry.said ?? []) : head.input;
+  const text = wordsIn(given);
   if (draft !== undefined) {
     const submit = (event: FormEvent): void => {
       event.preventDefault();
@@ -40,10 +44,11 @@ function UserMessage({ isRunning }: { isRunning: boolean }) {
       void conversation.again(entry, [{ type: "text", text: draft }], mode.chosen()).catch(() => undefined);
     };
     return (
-      <form onSubmit={submit} className="mb-6 ml-auto max-w-[80%]">
+      <form onSubmit={submit} className="mb-6 ms-auto max-w-[80%]">
         <textarea
           // biome-ignore lint/a11y/noAutofocus: whoever presses Edit wants to type
           autoFocus
+          dir="auto"
           aria-label={words.yourMessage}
           value={draft}
           rows={Math.min(12, draft.split("\n").length + 1)}
@@ -68,8 +73,9 @@ function UserMessage({ isRunning }: { isRunning: boolean }) {
       ) : (
         <UserParts parts={head.input} />
       )}
-      {!isRunning && text !== "" && (
-        <div className="flex justify-end">
+      {/* Its room is there from the beginning: nothing below may move when the turn ends. */}
+      {text !== "" && (
+        <div className={`flex justify-end ${isRunning ? "invisible" : ""}`}>
           <IconButton label={words.edit} onClick={() => setDraft(text)}>
             <Pencil aria-hidden size={14} />
           </IconButton>
@@ -86,8 +92,10 @@ function Answer({ isRunning }: { isRunning: boolean }) {
   const isEmpty = useOutline(store).length === 0;
   return (
     <article aria-label={words.assistantMessage} aria-busy={isRunning}>
+      {/* Headings of cards and of the answer's text are below it. */}
+      <h2 className="sr-only">{words.assistantMessage}</h2>
       <Thread isRunning={isRunning} />
-      {!isRunning && !isEmpty && <Ending />}
+      {isRunning ? <div className="h-8" /> : !isEmpty && <Ending />}
     </article>
   );
 }
@@ -95,9 +103,12 @@ function Answer({ isRunning }: { isRunning: boolean }) {
 /** The blocks of a message beside their line. */
 export function Thread({ isRunning }: { isRunning: boolean }) {
   const { store } = useEntry();
-  const rows = rowsOf(useOutline(store));
+  const outline = useOutline(store);
+  const rows = useRows(outline);
+  // Without a knot the line would be a speck beside a sentence.
+  const isBare = !outline.some(({ kind }) => kind === "tool_call" || kind === "error");
   return (
-    <div className={`thread ${isRunning ? "live" : "settled"} ${rows.length === 0 ? "bare" : ""}`}>
+    <div className={`thread ${isRunning ? "live" : "settled"} ${isBare ? "bare" : ""}`}>
       {rows.map((row) =>
         row.kind === "block" ? (
           <BlockView key={row.at} at={row.at} />
@@ -109,6 +120,20 @@ export function Thread({ isRunning }: { isRunning: boolean }) {
   );
 }
 
+/**
+ * Finished calls fold into a line when something new appears behind them, never on their own: what stands below them would move under
+ * the eyes of the reader.
+ */
+function useRows(outline: readonly BlockPosition[]): readonly Row[] {
+  const { opened } = useEntry();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new block is an occasion
+  const foldable = useMemo(
+    () => new Set(outline.flatMap(({ at, status }) => (status === "success" && !opened?.has(at) ? at : []))),
+    [outline.length],
+  );
+  return rowsOf(outline, foldable);
+}
+
 /** What can be done with an answer that is complete, and what there is to know of it. */
 function Ending() {
   const words = useWords();
@@ -117,6 +142,7 @@ function Ending() {
   const head = useHead(entry.store);
   const { entries, running } = useSyncExternalStore(conversation.subscribe, conversation.get);
   const isLast = entries.at(-1) === entry && running === undefined;
+  const speed = tokensPerSecond(head);
   const continueAnswer = (): void =>
     void conversation
       .send([{ type: "text", text: words.continuePrompt }], mode.chosen())
@@ -128,7 +154,7 @@ function Ending() {
         ? words.statusInterrupted
         : undefined;
   return (
-    <div className="pl-7.5">
+    <div className="ps-7.5">
       {cut && (
         <p className="mb-2 flex flex-wrap items-center gap-3 text-[13px] text-muted">
           {cut}
@@ -149,11 +175,13 @@ function Ending() {
             <RotateCcw aria-hidden size={14} />
           </IconButton>
         )}
+        <Rating />
         <Siblings entry={entry} />
-        <span className="ml-auto flex gap-3 tabular-nums">
+        <span className="turn-figures">
           {head.stats?.first_content_ms !== undefined && (
             <span>{words.firstToken(duration(head.stats.first_content_ms))}</span>
           )}
+          {speed !== undefined && <span>{words.perSecond(speed)}</span>}
           {head.stats?.wall_ms !== undefined && <span>{duration(head.stats.wall_ms)}</span>}
         </span>
       </div>

@@ -1,21 +1,22 @@
 import type { UserPart } from "@throughline/client";
 import { useWords } from "../../i18n/use.ts";
 import { MediaView } from "../../ui/media.tsx";
-import type { Said } from "../model/entry.ts";
+import { type Said, wordsIn } from "../model/entry.ts";
+import { fileIn } from "../model/file-text.ts";
+import { FileChip } from "./file-chip.tsx";
 
-/** What the user said, with its pictures. */
+/** What the user said, with its pictures and files. */
 export function UserParts({ parts }: { parts: readonly UserPart[] }) {
-  const texts = parts.flatMap((part) => (part.type === "text" ? part.text : []));
   return (
     <>
       {parts.map((part, at) =>
         part.type === "text" ? null : (
-          <div key={at} className="mb-1.5 ml-auto w-fit">
+          <div key={at} className="mb-1.5 ms-auto w-fit">
             <MediaView media={part} />
           </div>
         ),
       )}
-      {texts.length > 0 && <p className="user-bubble">{texts.join("\n\n")}</p>}
+      <Spoken parts={parts} />
     </>
   );
 }
@@ -31,13 +32,28 @@ export function SaidParts({ said }: { said: readonly Said[] }) {
             key={part.file_id}
             src={part.url}
             alt={words.picture}
-            className="mb-1.5 ml-auto max-h-80 rounded-card"
+            className="mb-1.5 ms-auto max-h-80 rounded-card"
           />
-        ) : (
-          <p key="text" className="user-bubble">
-            {part.text}
-          </p>
-        ),
+        ) : null,
+      )}
+      <Spoken parts={said} />
+    </>
+  );
+}
+
+/** Files that are text, and the words. */
+function Spoken({ parts }: { parts: readonly (UserPart | Said)[] }) {
+  const words = wordsIn(parts);
+  return (
+    <>
+      {parts.map((part, at) => {
+        const file = part.type === "text" ? fileIn(part.text) : undefined;
+        return file && <FileChip key={at} file={file} />;
+      })}
+      {words !== "" && (
+        <p dir="auto" className="user-bubble">
+          {words}
+        </p>
       )}
     </>
   );

@@ -1,6 +1,9 @@
 // Which calls are shown, and which one is open. The address has all of it, so that it can be linked to. Framework-free. // R: U5
 
-import type { Operations } from "@throughline/client";
+import type { OperationInput } from "@throughline/client";
+
+/** Where the calls are. */
+export const CALLS = "/history/calls";
 
 export const SPANS = ["hour", "today", "day", "week", "month"] as const;
 export type Span = (typeof SPANS)[number];
@@ -24,7 +27,7 @@ export interface Place {
   readonly call?: string;
 }
 
-export type CallsQuery = NonNullable<Operations["GET /v1/history/counts"]["query"]>;
+export type CallsQuery = NonNullable<OperationInput<"GET /v1/history/counts">["query"]>;
 
 const TEXTS = ["q", "tool", "status", "slow", "conversation_id", "turn_id"] as const;
 const HOUR_MS = 3_600_000;
@@ -52,7 +55,7 @@ export function addressOf({ filter, call }: Place): string {
     if (value) said.set(name, value);
   }
   if (call) said.set("call", call);
-  return said.size === 0 ? "/history" : `/history?${said}`;
+  return said.size === 0 ? CALLS : `${CALLS}?${said}`;
 }
 
 /** States of calls that the server counts as `failed`. */
@@ -85,7 +88,7 @@ export function queryOf({ since, slow, status, ...rest }: Filter, now: number): 
   };
 }
 
-function beginOf(span: Span, now: number): number {
+export function beginOf(span: Span, now: number): number {
   switch (span) {
     case "hour":
       return now - HOUR_MS;
@@ -106,6 +109,6 @@ export function withPart<N extends keyof Filter>(filter: Filter, name: N, value:
   return value === undefined ? rest : { ...rest, [name]: value };
 }
 
-export function isEverything(filter: Filter): boolean {
+export function isEverything(filter: object): boolean {
   return Object.keys(filter).length === 0;
 }

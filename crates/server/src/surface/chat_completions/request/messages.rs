@@ -2,6 +2,7 @@
 
 use super::field::BodyField;
 use crate::surface::chat_completions::InvalidRequestError;
+use crate::surface::chat_completions::tool_display::strip_start_cards;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -14,7 +15,7 @@ use url::{Host, Url};
 
 /// Messages of the chat, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ChatTranscript {
+pub(crate) struct ChatTranscript {
     /// Everything but what is to be answered now.
     pub history: Vec<Message>,
     /// The user's last message; empty if the history ends with something else.
@@ -25,15 +26,14 @@ pub struct ChatTranscript {
 
 /// A file that the user has uploaded before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UploadedFile {
-    /// Its name.
+pub(crate) struct UploadedFile {
     pub name: String,
     /// Its content.
     pub media: Media,
 }
 
 /// The ids of all files that the messages speak of.
-pub fn referenced_files(body: &Value) -> Vec<String> {
+pub(crate) fn referenced_files(body: &Value) -> Vec<String> {
     let mut file_ids = Vec::new();
     let messages = body["messages"].as_array().into_iter().flatten();
     for part in messages.flat_map(|message| message["content"].as_array().into_iter().flatten()) {
@@ -64,7 +64,7 @@ fn file_id(text: &str) -> Option<&str> {
 
 /// Modalities of the model in addition to text and pictures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InputModalities {
+pub(crate) struct InputModalities {
     /// It hears sound.
     pub audio: bool,
     /// Its server looks up pictures by their address.
@@ -289,7 +289,7 @@ impl MessageReader<'_> {
                 .remedy("send `tool_calls`"));
         }
         let text = match message.get("content") {
-            Some(content) => strip_images(&content_text(&content)?),
+            Some(content) => strip_images(&strip_start_cards(&content_text(&content)?)),
             None => String::new(),
         };
         let refusal = match message.get("refusal") {

@@ -9,8 +9,8 @@ mod sampling;
 mod tools;
 
 pub(crate) use messages::ChatTranscript;
-pub use messages::{InputModalities, UploadedFile, referenced_files};
-pub(crate) use sampling::SamplingOptions;
+pub(crate) use messages::{InputModalities, UploadedFile, referenced_files};
+pub(crate) use sampling::{AccountFields, SamplingOptions, UpstreamApi};
 pub(crate) use tools::DeclaredTool;
 
 use super::question::strip_codes;
@@ -23,7 +23,7 @@ use throughline_wire::{CallOutcome, Message, ToolChoice, UserPart};
 
 /// Delivery of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeliveryMode {
+pub(crate) enum DeliveryMode {
     /// As server-sent events.
     Stream,
     /// As one body.
@@ -32,10 +32,9 @@ pub enum DeliveryMode {
 
 /// Preference of the client about calls that need approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApprovalPreference {
+pub(crate) enum ApprovalPreference {
     /// Hold the stream open and wait for an answer.
     Ask,
-    /// Deny them.
     Deny,
 }
 
@@ -44,7 +43,7 @@ impl ApprovalPreference {
     ///
     /// # Errors
     /// It is neither.
-    pub fn of_header(value: &str) -> Result<Self, InvalidRequestError> {
+    pub(crate) fn of_header(value: &str) -> Result<Self, InvalidRequestError> {
         Self::named(value.trim()).ok_or_else(|| {
             InvalidRequestError::invalid("Throughline-Approval", "the header is neither `ask` nor `deny`")
         })
@@ -59,9 +58,8 @@ impl ApprovalPreference {
     }
 }
 
-/// A request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ChatRequest {
+pub(crate) struct ChatRequest {
     /// As the client names it.
     pub model: String,
     /// Streamed or not.
@@ -93,7 +91,7 @@ impl ChatRequest {
     ///
     /// # Errors
     /// A part that is invalid or unsupported, with its path.
-    pub fn read(
+    pub(crate) fn read(
         body: &Value,
         file: &dyn Fn(&str) -> Option<UploadedFile>,
         modalities: InputModalities,
@@ -141,11 +139,15 @@ impl ChatRequest {
 
 impl ChatRequest {
     /// Where questions of the turn are put, if tools are shown like this. A client that says nothing of questions never waits
-    /// for one. // R: A1
+    /// for one.
     ///
     /// # Errors
     /// It wants to be asked, and cannot be.
-    pub fn approval_channel(&self, render: ToolRendering) -> Result<ApprovalChannel, InvalidRequestError> {
+    // R: A1
+    pub(crate) fn approval_channel(
+        &self,
+        render: ToolRendering,
+    ) -> Result<ApprovalChannel, InvalidRequestError> {
         match (self.approval, render, self.delivery) {
             (Some(ApprovalPreference::Deny), ..) => Ok(ApprovalChannel::DenyAll),
             (_, ToolRendering::Text | ToolRendering::Details, _) => Ok(ApprovalChannel::Text),
@@ -163,8 +165,9 @@ impl ChatRequest {
         }
     }
 
-    /// Takes codes of questions out of everything that a model is told. // R: A3
-    pub fn strip_codes(&mut self) {
+    /// Takes codes of questions out of everything that a model is told.
+    // R: A3
+    pub(crate) fn strip_codes(&mut self) {
         let ChatTranscript { history, input, tool_results: _ } = &mut self.transcript;
         self.instructions.iter_mut().for_each(strip_codes);
         for message in history {
@@ -250,12 +253,6 @@ const KNOWN_FIELDS: &[&str] = &[
     "throughline",
     // Said of the request, not of the answer.
     "user",
-    "metadata",
-    "store",
-    "service_tier",
-    "safety_identifier",
-    "prompt_cache_key",
-    "prompt_cache_retention",
 ];
 /// So many are named.
 const UNKNOWN_NAMED_MAX: usize = 16;
@@ -266,7 +263,8 @@ fn unknown_fields(body: &BodyField<'_>) -> Vec<String> {
     fields
         .filter(|(name, value)| says_something(value) && !KNOWN_FIELDS.contains(&name.as_str()))
         .map(|(name, _)| name.as_str())
-        .filter(|name| !sampling::HINTS.contains(name) && name.len() <= 64)
+        .filter(|name| !sampling::HINTS.contains(name) && !sampling::ACCOUNT_FIELDS.contains(name))
+        .filter(|name| name.len() <= 64)
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
         .take(UNKNOWN_NAMED_MAX)
         .map(str::to_owned)
@@ -299,3 +297,6 @@ fn reject_unsupported(body: &BodyField<'_>) -> Result<(), InvalidRequestError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,16 +7,39 @@ use throughline_wire::{Dialect, ModelSettings};
 
 /// Fields of the request that are for the model's server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SamplingOptions {
+pub(crate) struct SamplingOptions {
     temperature: Option<f64>,
     max_output_tokens: Option<u32>,
     /// `stop`, always as a list.
     stop: Vec<Value>,
+    /// `stop` as it was given: a text or a list.
+    stop_as_given: Option<Value>,
     response_format: Option<Value>,
     parallel_tool_calls: Option<bool>,
     logit_bias: Option<Value>,
     /// Hints, by their OpenAI name: a server that does not have one answers as well without it.
     hints: Map<String, Value>,
+    /// Fields about the request and its account, of [`ACCOUNT_FIELDS`].
+    account: Map<String, Value>,
+    /// Names of all the fields here that the request has.
+    given: Vec<&'static str>,
+}
+
+/// API that a request goes to, as far as its fields depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UpstreamApi {
+    pub dialect: Dialect,
+    pub account_fields: AccountFields,
+}
+
+/// Treatment of fields about the request and its account (`service_tier`, `metadata`, …). Servers that only speak OpenAI's
+/// dialect refuse requests for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AccountFields {
+    /// Sent as they are: it is OpenAI itself.
+    Sent,
+    /// Not sent, and named.
+    Omitted,
 }
 
 /// Instruction that replaces `response_format: {"type": "json_object"}`.
@@ -26,6 +49,21 @@ const JSON_ONLY_PROMPT: &str =
 /// Hints as OpenAI calls them.
 pub(super) const HINTS: [&str; 6] =
     ["top_p", "seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "verbosity"];
+
+/// Fields that say something of the request, of its account, or of the cache that it uses.
+pub(super) const ACCOUNT_FIELDS: [&str; 6] =
+    ["metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"];
+
+/// The fields that are neither of [`HINTS`] nor of [`ACCOUNT_FIELDS`].
+const OTHER_FIELDS: [&str; 7] = [
+    "temperature",
+    "max_tokens",
+    "max_completion_tokens",
+    "stop",
+    "response_format",
+    "parallel_tool_calls",
+    "logit_bias",
+];
 
 impl SamplingOptions {
     pub(super) fn read(body: &BodyField<'_>) -> Result<Self, InvalidRequestError> {
@@ -37,12 +75,12 @@ impl SamplingOptions {
                 items.iter().map(|item| item.text().map(Value::from)).collect::<Result<_, _>>()?
             }
         };
-        let mut hints = Map::new();
-        for name in HINTS {
-            if let Some(hint) = body.get(name) {
-                hints.insert(name.to_owned(), hint.value().clone());
-            }
-        }
+        let given = |name: &&str| body.get(name).is_some();
+        let taken = |names: &[&'static str]| -> Map<String, Value> {
+            let fields =
+                names.iter().filter_map(|name| Some(((*name).to_owned(), body.get(name)?.value().clone())));
+            fields.collect()
+        };
         let form = body.get("response_format").filter(|form| form.value()["type"] != "text");
         if let Some(form) = &form {
             let kind = form.required("type")?;
@@ -57,67 +95,97 @@ impl SamplingOptions {
                 None => body.count("max_tokens")?,
             },
             stop,
+            stop_as_given: body.get("stop").map(|stop| stop.value().clone()),
             response_format: form.map(|form| form.value().clone()),
             parallel_tool_calls: body.flag("parallel_tool_calls")?,
             logit_bias: body.get("logit_bias").map(|bias| bias.value().clone()),
-            hints,
+            hints: taken(&HINTS),
+            account: taken(&ACCOUNT_FIELDS),
+            given: OTHER_FIELDS.into_iter().chain(HINTS).filter(given).collect(),
         })
     }
 
-    /// The same as an upstream of this dialect is told it.
+    /// The same as an upstream of this API is told it.
     ///
     /// # Errors
-    /// `stop` or `logit_bias` where the upstream has nothing of the kind.
-    pub fn settings(&self, dialect: Dialect) -> Result<ModelSettings, InvalidRequestError> {
-        let extra = match dialect {
+    /// `stop`, `response_format` or `logit_bias` where the upstream has nothing of the kind.
+    pub(crate) fn settings(&self, api: UpstreamApi) -> Result<ModelSettings, InvalidRequestError> {
+        let mut extra = match api.dialect {
             Dialect::OpenaiChat => self.chat(),
             Dialect::OpenaiResponses => self.responses()?,
             Dialect::Anthropic => self.anthropic()?,
             Dialect::Gemini => self.gemini()?,
             Dialect::Ollama => self.ollama()?,
-            // Nothing is sent in these.
-            Dialect::Cohere | Dialect::BedrockConverse | Dialect::BedrockAnthropic => Map::new(),
+            Dialect::Cohere => self.cohere()?,
+            Dialect::BedrockConverse => self.converse()?,
+            Dialect::BedrockAnthropic => self.bedrock_anthropic()?,
+            _ => Map::new(),
         };
+        if api.account_fields == AccountFields::Sent {
+            extra.extend(self.account.clone());
+        }
         Ok(ModelSettings {
             temperature: self.temperature,
             max_output_tokens: self.max_output_tokens,
             parallel_tool_calls: self.parallel_tool_calls,
+            hosted: Vec::new(),
             extra,
         })
     }
 
-    pub fn wants_json(&self) -> bool {
+    pub(crate) fn wants_json(&self) -> bool {
         self.response_format.is_some()
     }
 
     /// Instruction for a model whose upstream has no field for JSON mode.
-    pub fn json_instruction(&self, dialect: Dialect) -> Option<&'static str> {
+    pub(crate) fn json_instruction(&self, dialect: Dialect) -> Option<&'static str> {
         let any_json = self.response_format.as_ref().is_some_and(|form| form["type"] == "json_object");
-        (any_json && dialect == Dialect::Anthropic).then_some(JSON_ONLY_PROMPT)
+        let has_no_field =
+            matches!(dialect, Dialect::Anthropic | Dialect::BedrockAnthropic | Dialect::BedrockConverse);
+        (any_json && has_no_field).then_some(JSON_ONLY_PROMPT)
     }
 
-    /// The fields that an upstream of this dialect has no word for: the answer is given without them.
-    pub fn ignored_fields(&self, dialect: Dialect) -> Vec<&str> {
-        let known: &[&str] = match dialect {
-            Dialect::OpenaiChat => return Vec::new(),
+    /// The fields that an upstream of this API has no word for: the answer is given without them.
+    pub(crate) fn ignored_fields(&self, api: UpstreamApi) -> Vec<&str> {
+        let known: &[&str] = match api.dialect {
+            Dialect::OpenaiChat => &HINTS,
             Dialect::OpenaiResponses => &["top_p", "reasoning_effort", "verbosity"],
-            Dialect::Anthropic => &["top_p"],
-            Dialect::Gemini | Dialect::Ollama => &["top_p", "seed", "presence_penalty", "frequency_penalty"],
-            Dialect::Cohere | Dialect::BedrockConverse | Dialect::BedrockAnthropic => &[],
+            Dialect::Anthropic | Dialect::BedrockAnthropic | Dialect::BedrockConverse => &["top_p"],
+            Dialect::Gemini | Dialect::Ollama | Dialect::Cohere => {
+                &["top_p", "seed", "presence_penalty", "frequency_penalty"]
+            }
+            _ => &[],
         };
         let mut ignored: Vec<&str> = self.hints.keys().map(String::as_str).collect();
         ignored.retain(|name| !known.contains(name));
-        if self.parallel_tool_calls.is_some() && matches!(dialect, Dialect::Gemini | Dialect::Ollama) {
+        let decides_itself = matches!(
+            api.dialect,
+            Dialect::Gemini | Dialect::Ollama | Dialect::Cohere | Dialect::BedrockConverse
+        );
+        if self.parallel_tool_calls.is_some() && decides_itself {
             ignored.push("parallel_tool_calls");
+        }
+        if api.account_fields == AccountFields::Omitted {
+            ignored.extend(self.account_fields());
         }
         ignored
     }
 
+    /// All the fields that the request has. A turn that goes on has those of its first request.
+    pub(crate) fn given_fields(&self) -> Vec<&str> {
+        self.given.iter().copied().chain(self.account_fields()).collect()
+    }
+
+    /// Fields about the account that say something: clients send `store: false` and empty metadata by default.
+    fn account_fields(&self) -> impl Iterator<Item = &str> {
+        let says_something =
+            |value: &Value| *value != false && value.as_object().is_none_or(|map| !map.is_empty());
+        self.account.iter().filter(move |(_, value)| says_something(value)).map(|(name, _)| name.as_str())
+    }
+
     fn chat(&self) -> Map<String, Value> {
         let mut extra = self.hints.clone();
-        if !self.stop.is_empty() {
-            extra.insert("stop".into(), json!(self.stop));
-        }
+        extra.extend(self.stop_as_given.clone().map(|stop| ("stop".to_owned(), stop)));
         extra.extend(self.response_format.clone().map(|form| ("response_format".to_owned(), form)));
         extra.extend(self.logit_bias.clone().map(|bias| ("logit_bias".to_owned(), bias)));
         extra
@@ -193,6 +261,44 @@ impl SamplingOptions {
         Ok(extra)
     }
 
+    fn cohere(&self) -> Result<Map<String, Value>, InvalidRequestError> {
+        self.reject_params(&[SamplingParam::LogitBias], "the Cohere API")?;
+        let mut extra = self.renamed_hints(&[
+            ("top_p", "p"),
+            ("seed", "seed"),
+            ("presence_penalty", "presence_penalty"),
+            ("frequency_penalty", "frequency_penalty"),
+        ]);
+        if !self.stop.is_empty() {
+            extra.insert("stop_sequences".into(), json!(self.stop));
+        }
+        if let Some(form) = &self.response_format {
+            let mut format = json!({"type": "json_object"});
+            if let Some(schema) = form["json_schema"].get("schema") {
+                format["json_schema"] = schema.clone();
+            }
+            extra.insert("response_format".into(), format);
+        }
+        Ok(extra)
+    }
+
+    fn converse(&self) -> Result<Map<String, Value>, InvalidRequestError> {
+        self.reject_params(
+            &[SamplingParam::LogitBias, SamplingParam::ReplySchema],
+            "Bedrock's Converse API",
+        )?;
+        let mut config = self.renamed_hints(&[("top_p", "topP")]);
+        if !self.stop.is_empty() {
+            config.insert("stopSequences".into(), json!(self.stop));
+        }
+        Ok(nested("inferenceConfig", config))
+    }
+
+    fn bedrock_anthropic(&self) -> Result<Map<String, Value>, InvalidRequestError> {
+        self.reject_params(&[SamplingParam::ReplySchema], "Bedrock's InvokeModel API")?;
+        self.anthropic()
+    }
+
     /// The hints that there are, under the upstream's names.
     fn renamed_hints(&self, names: &[(&str, &str)]) -> Map<String, Value> {
         let hint =
@@ -205,6 +311,10 @@ impl SamplingOptions {
             let (name, is_there) = match param {
                 SamplingParam::Stop => ("stop", !self.stop.is_empty()),
                 SamplingParam::LogitBias => ("logit_bias", self.logit_bias.is_some()),
+                SamplingParam::ReplySchema => (
+                    "response_format",
+                    self.response_format.as_ref().is_some_and(|form| form["type"] == "json_schema"),
+                ),
             };
             if is_there {
                 let message = format!(
@@ -223,6 +333,8 @@ impl SamplingOptions {
 enum SamplingParam {
     Stop,
     LogitBias,
+    /// A schema; JSON without one becomes an instruction.
+    ReplySchema,
 }
 
 fn nested(name: &str, fields: Map<String, Value>) -> Map<String, Value> {

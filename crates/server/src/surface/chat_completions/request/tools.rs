@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// A tool of the client's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DeclaredTool {
+pub(crate) struct DeclaredTool {
     /// Its name, which the model and the client both use.
     pub name: String,
     /// For the model.
@@ -30,7 +30,8 @@ pub(super) struct ToolOptions {
     pub(super) server_tools: ToolToggle,
 }
 
-/// Tools and `tool_choice`. // R: T13
+/// Tools and `tool_choice`.
+// R: T13
 pub(super) fn read_tools(body: &BodyField<'_>) -> Result<ToolOptions, InvalidRequestError> {
     let tools = match body.get("tools") {
         Some(tools) => tools.items()?,

@@ -7,10 +7,11 @@ use super::TITLE;
 use super::scan::SearchScan;
 use crate::catalog::sql::conversations;
 use crate::catalog::texts::{SearchTerm, find_ignoring_case};
-use crate::catalog::{ConversationSummary, PagePosition, PageRequest, ResultPage};
+use crate::catalog::{ConversationFilter, ConversationSummary, PagePosition, PageRequest, ResultPage};
 use crate::error::StoreError;
-use crate::sqlite::catalog::db::{SqliteCatalogDb, run_now};
+use crate::sqlite::catalog::db::run_now;
 use crate::sqlite::search_pool::SearchBudget;
+use futures_util::FutureExt;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -28,17 +29,16 @@ struct MatchingConversations {
 }
 
 pub(in super::super) fn conversations_with(
-    db: &Connection,
+    db: &mut Connection,
     user: &str,
     term: &SearchTerm,
+    filter: &ConversationFilter,
     page: &PageRequest,
     budget: &SearchBudget,
 ) -> Result<ResultPage<ConversationSummary>, StoreError> {
-    let after = page.position()?;
-    let view = db.unchecked_transaction()?;
-    let matches = collect_matches(&view, user, term, budget)?;
+    let mut walk = ConversationWalk { db: &*db, user, filter, after: page.position()? };
+    let matches = collect_matches(db, user, term, budget)?;
     let rows = page.rows() as usize;
-    let mut walk = ConversationWalk { db: &view, user, after };
     let (mut found, mut partial, mut walked) = (Vec::new(), false, 0);
     'pages: while found.len() <= rows {
         let candidates = if matches.truncated { walk.next()? } else { walk.next_of(&matches.conversations)? };
@@ -51,7 +51,7 @@ pub(in super::super) fn conversations_with(
             let is_hit = if matches.conversations.contains(&candidate.n) {
                 Some(true)
             } else if matches.truncated {
-                is_in(&view, &candidate, term.text(), stop)?
+                is_in(db, &candidate, term.text(), stop)?
             } else {
                 Some(false)
             };
@@ -71,13 +71,15 @@ pub(in super::super) fn conversations_with(
             }
         }
     }
-    let items = run_now(conversations::by_ids(&mut SqliteCatalogDb(&view), user, found))?;
+    let after = walk.after;
+    let user = user.to_owned();
+    let items = run_now(db, move |db| async move { conversations::by_ids(db, &user, found).await }.boxed())?;
     let position = |item: &ConversationSummary| PagePosition {
         at: item.conversation.updated_at,
         id: item.conversation.id.clone(),
     };
     if partial {
-        return Ok(ResultPage { items, next: walk.after.map(|position| position.to_string()), partial });
+        return Ok(ResultPage { items, next: after.map(|position| position.to_string()), partial });
     }
     Ok(ResultPage::from_rows(items, page.rows(), position))
 }
@@ -131,6 +133,7 @@ struct ConversationCandidate {
 struct ConversationWalk<'a> {
     db: &'a Connection,
     user: &'a str,
+    filter: &'a ConversationFilter,
     after: Option<PagePosition>,
 }
 
@@ -152,6 +155,12 @@ impl ConversationWalk<'_> {
     fn read(&self, from: &str, among: Option<&str>) -> Result<Vec<ConversationCandidate>, StoreError> {
         let mut query = self.db.prepare_cached(&format!(
             "SELECT c.n, c.id, c.updated_at, c.title FROM {from} AND (:at IS NULL OR (c.updated_at, c.id) < (:at, :id))
+                AND c.temporary = 0
+                AND (:folder IS NULL OR c.folder = :folder)
+                AND (:tag IS NULL OR EXISTS (
+                    SELECT 1 FROM conversation_tag WHERE conversation_id = c.id AND tag = :tag))
+                AND (:archived IS NULL OR (c.archived_at IS NOT NULL) = :archived)
+                AND (:pinned IS NULL OR (c.pinned_at IS NOT NULL) = :pinned)
              ORDER BY c.updated_at DESC, c.id DESC LIMIT :rows"
         ))?;
         let rows = query.query_map(
@@ -160,6 +169,10 @@ impl ConversationWalk<'_> {
                 ":among": among,
                 ":at": self.after.as_ref().map(|position| position.at),
                 ":id": self.after.as_ref().map(|position| &position.id),
+                ":folder": self.filter.folder,
+                ":tag": self.filter.tag,
+                ":archived": self.filter.archived,
+                ":pinned": self.filter.pinned,
                 ":rows": CONVERSATIONS_PER_QUERY as i64,
             },
             |row| {

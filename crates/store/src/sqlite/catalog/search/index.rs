@@ -6,6 +6,7 @@
 use super::grams::grams;
 use super::scan::{MARK, is_marked};
 use super::{ANSWER, INPUT, TITLE, rank};
+use crate::catalog::sql::removal::live_user;
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::borrow::Cow;
@@ -89,7 +90,8 @@ pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<IndexSta
         if let Some(pending) = load_pending(db, text_key)? {
             // A text of one character costs something, too.
             indexed_bytes += pending.text.len().max(64);
-            let user_n = rank::ensure_user_number(db, &pending.user)?;
+            // What is deleted may be brought back.
+            let user_n = rank::ensure_user_number(db, live_user(&pending.user))?;
             let rank = rank::insert(db, user_n, pending.at, pending.part, pending.n)?;
             db.prepare_cached("INSERT INTO search_trigram (rowid, text) VALUES (?1, ?2)")?
                 .execute(params![rank, with_mark(&pending)])?;

@@ -44,15 +44,13 @@ pub(super) fn hits(
         position => position.map(|position| position.at),
     };
     let term = SearchTerm::parse(text, limits.search_chars_max)?;
-    // One view of the file: what is removed meanwhile is still there.
-    let view = db.unchecked_transaction()?;
-    let Some(scan) = SearchScan::for_term(&view, user, &term, after)? else { return Ok(ResultPage::empty()) };
+    let Some(scan) = SearchScan::for_term(db, user, &term, after)? else { return Ok(ResultPage::empty()) };
     let rows = page.rows() as usize;
     let mut page = ResultPage::empty();
     // Everything from here on has been looked at.
     let mut next_rank = None;
-    scan.walk(&view, |candidate| {
-        if let Some(hit) = hit(&view, user, term.text(), &candidate)? {
+    scan.walk(db, |candidate| {
+        if let Some(hit) = hit(db, user, term.text(), &candidate)? {
             // It is the first one of the next page.
             if page.items.len() == rows {
                 page.next = next_rank.map(|rank| cursor(rank, &scan));
@@ -86,19 +84,19 @@ fn hit(
     let (query, part) = match candidate.part {
         TITLE => (
             "SELECT id AS conversation_id, title, NULL AS turn_id, title AS text, created_at AS at
-             FROM conversation WHERE n = ?1 AND user_id = ?2",
+             FROM conversation WHERE n = ?1 AND user_id = ?2 AND temporary = 0",
             SearchHitPart::Title,
         ),
         INPUT => (
             "SELECT c.id AS conversation_id, c.title, t.id AS turn_id, b.input_text AS text, t.created_at AS at
              FROM turn t JOIN conversation c ON c.id = t.conversation_id JOIN turn_begin b ON b.n = t.n
-             WHERE t.n = ?1 AND t.user_id = ?2",
+             WHERE t.n = ?1 AND t.user_id = ?2 AND c.temporary = 0",
             SearchHitPart::Input,
         ),
         _ => (
             "SELECT c.id AS conversation_id, c.title, t.id AS turn_id, e.text, t.created_at AS at
              FROM turn t JOIN conversation c ON c.id = t.conversation_id JOIN turn_end e ON e.n = t.n
-             WHERE t.n = ?1 AND t.user_id = ?2",
+             WHERE t.n = ?1 AND t.user_id = ?2 AND c.temporary = 0",
             SearchHitPart::Answer,
         ),
     };

@@ -33,7 +33,7 @@ pub(super) struct ScanCandidate {
 
 impl ScanCandidate {
     /// True if it may have been reached for its mark alone.
-    pub fn is_marked(&self) -> bool {
+    pub(super) fn is_marked(&self) -> bool {
         is_marked(self.part, self.n)
     }
 }
@@ -53,7 +53,7 @@ pub(super) struct SearchScan {
 
 impl SearchScan {
     /// `None`: nothing can be found. `after` is a rank as it was shown.
-    pub fn for_term(
+    pub(super) fn for_term(
         db: &Connection,
         user: &str,
         search_term: &SearchTerm,
@@ -71,7 +71,7 @@ impl SearchScan {
     }
 
     /// Comes to one text after the other, newest first, until it is told to stop.
-    pub fn walk(
+    pub(super) fn walk(
         &self,
         db: &Connection,
         mut each: impl FnMut(ScanCandidate) -> Result<ControlFlow<()>, StoreError>,
@@ -87,7 +87,7 @@ impl SearchScan {
         Ok(())
     }
 
-    pub fn user_n(&self) -> i64 {
+    pub(super) fn user_n(&self) -> i64 {
         self.user_n
     }
 }

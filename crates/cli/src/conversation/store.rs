@@ -1,0 +1,81 @@
+//! Conversations in the store that this process has open: the same application and routes as a server's, without a socket.
+
+use super::api::ConversationApi;
+use crate::args::ModelArgs;
+use crate::exit::CliFailure;
+use crate::messages;
+use crate::serve::monitoring::{Monitoring, RunningMonitoring};
+use crate::serve::store::ServerStorage;
+use crate::setup::{self, AppContext};
+use std::sync::Arc;
+use std::time::Duration;
+use throughline::config::{AppSettings, OnOff};
+use throughline::{ApprovalMode, KeepRaw};
+use throughline_server::{AppState, CatalogMediaStore, Hub, InProcessApi, LOCAL_USER, Redaction};
+
+/// Time limit for writing the end of the last turn when the command leaves.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+/// An application whose turns are kept in the open store.
+pub(crate) struct StoredConversations {
+    storage: Arc<ServerStorage>,
+    hub: Hub,
+    api: ConversationApi,
+    monitoring: RunningMonitoring,
+}
+
+impl StoredConversations {
+    /// Builds the application over the store.
+    pub(crate) async fn open(
+        model_args: &ModelArgs,
+        settings: AppSettings,
+        approval: ApprovalMode,
+        storage: Arc<ServerStorage>,
+    ) -> Result<(Self, AppContext), CliFailure> {
+        let surroundings = setup::surroundings(model_args);
+        let redaction = Arc::new(Redaction::new(settings.secret_values(&surroundings)));
+        redaction.add(setup::given_key(model_args));
+        let monitoring = Monitoring::new(redaction)?;
+        let limits = settings.server.limits;
+        let keep_raw = if settings.store.keep_raw == OnOff::On { KeepRaw::Yes } else { KeepRaw::No };
+        let blobs = storage.blobs(limits.upload_bytes_max).await?;
+        let inline_max = u64::from(limits.media_inline_bytes_max);
+        let media = Arc::new(CatalogMediaStore::new(storage.catalog(), blobs.clone(), inline_max));
+        let (log, observer) = (storage.log(), monitoring.observer());
+        let context = AppContext::open_in(model_args, settings, surroundings, |builder| {
+            builder.approval(approval).observer(observer).keep_raw(keep_raw).media(media).log(log)
+        })
+        .await?;
+        let monitoring = monitoring.start(&storage);
+        let state = AppState::new(context.app.clone(), storage.catalog(), blobs, limits);
+        let state = monitoring.attach(&state, &storage);
+        // Turns of other conversations wait for whoever goes on with those.
+        state.hub.skip_resume();
+        let hub = state.hub.clone();
+        let api = ConversationApi::InProcess(InProcessApi::new(state, LOCAL_USER));
+        Ok((Self { storage, hub, api, monitoring }, context))
+    }
+
+    /// The store, for another application over it.
+    pub(crate) fn storage(&self) -> Arc<ServerStorage> {
+        self.storage.clone()
+    }
+
+    pub(crate) fn api(&self) -> &ConversationApi {
+        &self.api
+    }
+
+    /// Goes on with a turn of the conversation that was cut off with its process.
+    pub(crate) async fn resume(&self, conversation: &str) -> Result<(), CliFailure> {
+        let resumed = self.hub.resume_conversation(conversation).await;
+        resumed.map(|_| ()).map_err(|error| messages::no_store(&error))
+    }
+
+    /// Writes what is left of the turns that have ended, and stops the application. The store stays open.
+    pub(crate) async fn close_app(self, context: &AppContext) -> Arc<ServerStorage> {
+        self.hub.drain(CLOSE_MAX).await;
+        context.app.stop_sources().await;
+        self.monitoring.finish().await;
+        self.storage
+    }
+}

@@ -1,0 +1,27 @@
+//! Subcommands of the program, in the order of its help.
+
+pub const COMMANDS: [&str; 23] = [
+    "chat",
+    "ask",
+    "templates",
+    "serve",
+    "users",
+    "keys",
+    "decode",
+    "parse",
+    "say",
+    "tools",
+    "mcp",
+    "upstreams",
+    "connect",
+    "probe",
+    "backup",
+    "restore",
+    "doctor",
+    "history",
+    "export",
+    "import",
+    "replay",
+    "mock",
+    "completions",
+];

@@ -1,0 +1,85 @@
+//! The credential of a request: a key in a header, or a ticket in the address.
+// R: R4
+
+use super::route_rules;
+use crate::error::ApiError;
+use crate::principal::SignInWay;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, StatusCode};
+
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
+
+/// Credential of a request.
+pub(super) enum ShownCredential {
+    Nothing,
+    Key(String),
+    Ticket(String),
+}
+
+/// The one place that takes a key out of a request.
+pub(super) fn credential_of(parts: &Parts) -> Result<ShownCredential, ApiError> {
+    let ambiguous = || {
+        ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            "several_keys",
+            "more than one key was shown, and they differ",
+        )
+        .remedy("send one `Authorization: Bearer <key>`")
+    };
+    let mut credential: Option<String> = None;
+    for name in [AUTHORIZATION, X_API_KEY, API_KEY] {
+        for value in parts.headers.get_all(&name) {
+            let text = value.to_str().map_err(|_| ApiError::unauthenticated())?;
+            let key = if name == AUTHORIZATION {
+                bearer(text).ok_or_else(ApiError::unauthenticated)?
+            } else {
+                text.trim()
+            };
+            match &credential {
+                Some(other) if other != key => return Err(ambiguous()),
+                _ => credential = Some(key.to_owned()),
+            }
+        }
+    }
+    if let Some(key) = credential {
+        return Ok(ShownCredential::Key(key));
+    }
+    // In the address only where nothing else can be sent, since addresses are logged.
+    let ticket = parts
+        .uri
+        .query()
+        .filter(|_| route_rules::is_read(&parts.method))
+        .and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("ticket=")));
+    Ok(ticket.map_or(ShownCredential::Nothing, |ticket| ShownCredential::Ticket(ticket.to_owned())))
+}
+
+fn bearer(text: &str) -> Option<&str> {
+    let (scheme, key) = text.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+/// A form of another page can send a body, but neither of these: what changes something shows that it comes from a program.
+///
+/// A sign-in at a proxy shows nothing that a browser does not send by itself. Forms with files need the page's origin,
+/// too, which the gate has compared before.
+pub(super) fn check_csrf_intent(headers: &HeaderMap, signed_in_by: SignInWay) -> Result<(), ApiError> {
+    if signed_in_by == SignInWay::Proxy && headers.contains_key(ORIGIN) {
+        return Ok(());
+    }
+    let takes_forms = signed_in_by != SignInWay::Proxy;
+    let has_key = [AUTHORIZATION, X_API_KEY, API_KEY].iter().any(|name| headers.contains_key(name));
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if has_key || kind == "application/json" || (takes_forms && kind == "multipart/form-data") {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "content_type",
+        "what changes something must be JSON or a form with files",
+    )
+    .remedy("send `Content-Type: application/json`")
+    .param("Content-Type"))
+}

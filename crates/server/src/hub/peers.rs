@@ -1,0 +1,356 @@
+//! Several servers over one database. A command to a turn that another server runs is stored as the request that it is, and
+//! the owner answers it with its own routes: status and body are those of the owner. A turn whose server is gone is
+//! taken over while this one runs.
+// R: S6, S7
+
+use super::Hub;
+use crate::error::{ApiError, ErrorDetail, ErrorResponse};
+use crate::principal::{KeyScopes, Principal, SignInWay};
+use crate::state::AppState;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_engine::TurnId;
+use throughline_store::{OpenTurn, PeerRequest, PeerServers, StoreError};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+/// Longest wait for the owner of a turn to answer a command.
+pub(super) const PEER_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval at which requests, replies and turns without a server are looked for, notified or not.
+const PEER_POLL_INTERVAL: Duration = Duration::from_millis(150);
+/// Largest answer of an owner, in bytes.
+const REPLY_BYTES_MAX: usize = 8 << 20;
+/// Turns that are taken over at once.
+const TAKEOVER_CONCURRENCY: usize = 16;
+/// Headers of an answer that are passed on.
+const PASSED_HEADERS: [HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
+
+/// A command to a turn, as the request that it is.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PeerCommand {
+    method: String,
+    /// With its query.
+    path: String,
+    content_type: String,
+    body: String,
+}
+
+impl PeerCommand {
+    /// A command with a body of JSON.
+    pub(crate) fn post(path: &str, body: String) -> Self {
+        let content_type = "application/json".to_owned();
+        Self { method: Method::POST.to_string(), path: path.to_owned(), content_type, body }
+    }
+}
+
+/// A command as it is stored for the owner of its turn, with whoever gives it.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredCommand {
+    user: String,
+    key_id: Option<String>,
+    scopes: KeyScopes,
+    command: PeerCommand,
+}
+
+/// The owner's answer to a command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PeerAnswer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl PeerAnswer {
+    /// The body, or the error that it is.
+    pub(crate) fn into_json(self) -> Result<Value, Box<ErrorDetail>> {
+        if self.status < 400 {
+            return Ok(serde_json::from_str(&self.body).unwrap_or(Value::Null));
+        }
+        match serde_json::from_str::<ErrorResponse>(&self.body) {
+            Ok(response) => Err(Box::new(response.error)),
+            Err(error) => Err(Box::new(ApiError::internal(error).body().error)),
+        }
+    }
+}
+
+impl StoredCommand {
+    fn into_request(self) -> Result<Request, http::Error> {
+        let principal = Principal {
+            key_id: self.key_id,
+            scopes: self.scopes,
+            signed_in_by: SignInWay::Off,
+            ..Principal::local(self.user)
+        };
+        let PeerCommand { method, path, content_type, body } = self.command;
+        let mut request = Request::builder().method(method.as_str()).uri(path).extension(principal);
+        if !content_type.is_empty() {
+            request = request.header(header::CONTENT_TYPE, content_type);
+        }
+        request.body(Body::from(body))
+    }
+}
+
+impl From<PeerAnswer> for Response {
+    fn from(answer: PeerAnswer) -> Self {
+        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = Body::from(answer.body).into_response();
+        *response.status_mut() = status;
+        for (name, value) in answer.headers {
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                response.headers_mut().insert(name, value);
+            }
+        }
+        response
+    }
+}
+
+/// The turn that a command is for, if this is one that its owner has to answer.
+fn commanded_turn<'a>(method: &Method, path: &'a str) -> Option<&'a str> {
+    let (turn, command) = path.strip_prefix("/v1/turns/")?.split_once('/')?;
+    let words: Vec<&str> = command.split('/').collect();
+    let is_command = matches!(
+        (method, words.as_slice()),
+        (&Method::POST, ["cancel"] | ["approvals", _] | ["calls", _, "cancel" | "result"] | ["messages"])
+            | (&Method::GET, ["messages"])
+            | (&Method::DELETE, ["messages", _])
+    );
+    is_command.then_some(turn)
+}
+
+/// Hands commands to turns of other servers to those.
+pub(crate) async fn forward_commands(
+    State(state): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let principal = request.extensions().get::<Principal>().cloned();
+    let turn = commanded_turn(request.method(), request.uri().path()).map(TurnId::new);
+    let (Some(principal), Some(turn)) = (principal, turn) else { return next.run(request).await };
+    match state.hub.is_remote(&principal.user, &turn).await {
+        Ok(true) => {}
+        Ok(false) => return next.run(request).await,
+        Err(error) => return error.into_response(),
+    }
+    let (parts, body) = request.into_parts();
+    let body = match to_bytes(body, state.limits.body_bytes_max as usize).await {
+        Ok(body) => body,
+        Err(error) => return ApiError::bad_request("unreadable_body", error.to_string()).into_response(),
+    };
+    let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let Ok(text) = std::str::from_utf8(&body) else {
+        return ApiError::bad_request("invalid_json", "the body is not UTF-8").into_response();
+    };
+    let command = PeerCommand {
+        method: parts.method.to_string(),
+        path: parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
+        content_type: content_type.unwrap_or_default().to_owned(),
+        body: text.to_owned(),
+    };
+    match state.hub.forward(&principal, &turn, command).await {
+        Ok(Some(answer)) => answer.into(),
+        // It has ended, or is this server's by now.
+        Ok(None) => next.run(Request::from_parts(parts, Body::from(body))).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+impl Hub {
+    /// True if another server runs this turn of this user, or the server that ran it is gone.
+    pub(crate) async fn is_remote(&self, user: &str, turn: &TurnId) -> Result<bool, ApiError> {
+        if self.0.log.peers().is_none() || self.turns().contains_key(turn) {
+            return Ok(false);
+        }
+        match self.0.catalog.turn(user, turn.as_str()).await? {
+            Some(row) if row.end.is_none() => Ok(self.0.log.remote_owner(turn.as_str()).await?.is_some()),
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    /// Has the owner of a turn answer a command; `None`: the turn has no other owner any more.
+    ///
+    /// # Errors
+    /// 503 `owned_elsewhere`: the owner took no notice of it in time; then nothing was done. 503 `outcome_unknown`: it
+    /// took the command and has not answered.
+    pub(crate) async fn forward(
+        &self,
+        principal: &Principal,
+        turn: &TurnId,
+        command: PeerCommand,
+    ) -> Result<Option<PeerAnswer>, ApiError> {
+        let Some(peers) = self.0.log.peers() else { return Ok(None) };
+        let command = StoredCommand {
+            user: principal.user.clone(),
+            key_id: principal.key_id.clone(),
+            scopes: principal.scopes.clone(),
+            command,
+        };
+        let command = serde_json::to_vec(&command).map_err(ApiError::internal)?;
+        let mut doorbell = peers.doorbell();
+        let id = peers.send(turn.as_str(), command.into()).await?;
+        let (mut deadline, mut has_waited) = (Instant::now() + PEER_REPLY_TIMEOUT, false);
+        loop {
+            doorbell.mark_unchanged();
+            if let Some(answer) = peers.receive(id).await? {
+                return serde_json::from_slice(&answer).map(Some).map_err(ApiError::internal);
+            }
+            let is_remote = self.is_remote(&principal.user, turn).await?;
+            if !is_remote && peers.withdraw(id).await? {
+                return Ok(None);
+            }
+            if Instant::now() >= deadline {
+                if peers.withdraw(id).await? {
+                    return match self.owned_elsewhere(turn).await? {
+                        Some(error) => Err(error),
+                        None => Ok(None),
+                    };
+                }
+                if has_waited {
+                    let message =
+                        format!("the server of turn `{}` has taken this and does not answer", turn.as_str());
+                    let error = ApiError::unavailable("outcome_unknown", message, 2);
+                    return Err(error.remedy("the turn's events tell whether it was done"));
+                }
+                (deadline, has_waited) = (Instant::now() + PEER_REPLY_TIMEOUT, true);
+            }
+            tokio::select! {
+                rung = doorbell.changed() => if rung.is_err() { return Err(closed()) },
+                () = tokio::time::sleep(PEER_POLL_INTERVAL) => {}
+            }
+        }
+    }
+
+    /// Answers commands of other servers with these routes, and takes over turns whose server is gone, until the server
+    /// stops. Returns at once if the log is not shared.
+    pub async fn serve_peers(self, routes: Router) {
+        let Some(peers) = self.0.log.peers() else { return };
+        let mut doorbell = peers.doorbell();
+        let mut poll = tokio::time::interval(PEER_POLL_INTERVAL);
+        poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let takeover_slots = Arc::new(Semaphore::new(TAKEOVER_CONCURRENCY));
+        loop {
+            tokio::select! {
+                () = self.0.stopping.cancelled() => return,
+                rung = doorbell.changed() => if rung.is_err() { return },
+                _ = poll.tick() => self.take_over_turns(&*peers, &takeover_slots).await,
+            }
+            // What cannot be looked at now is looked at the next time.
+            for request in peers.take().await.unwrap_or_default() {
+                tokio::spawn(answer_peer(peers.clone(), routes.clone(), request));
+            }
+        }
+    }
+
+    /// In one task with taking requests: a turn whose owner this server has just become is known to be resuming before any
+    /// request for it is taken.
+    async fn take_over_turns(&self, peers: &dyn PeerServers, slots: &Arc<Semaphore>) {
+        while let Ok(slot) = slots.clone().try_acquire_owned() {
+            let orphan = match peers.claim_orphan().await {
+                Ok(Some(orphan)) => orphan,
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::debug!(%error, "turns of servers that are gone cannot be looked for");
+                    return;
+                }
+            };
+            let (hub, turn) = (self.clone(), TurnId::new(orphan.id.as_str()));
+            self.resuming().insert(turn.clone());
+            self.0.tasks.spawn(async move {
+                hub.take_over(orphan).await;
+                hub.resuming().remove(&turn);
+                hub.0.resumed.notify_waiters();
+                drop(slot);
+            });
+        }
+    }
+
+    async fn take_over(&self, turn: OpenTurn) {
+        tracing::info!(turn_id = turn.id, "taken over from a server that is down");
+        if let Some(history) = self.0.history.get() {
+            history.rebuild([(turn.user.clone(), turn.id.clone())]);
+        }
+        self.resume_turn(turn).await;
+    }
+
+    /// Waits until a turn that is being taken over runs here.
+    pub(super) async fn wait_until_resumed(&self, turn: &TurnId) {
+        loop {
+            let resumed = self.0.resumed.notified();
+            if !self.resuming().contains(turn) {
+                return;
+            }
+            resumed.await;
+        }
+    }
+
+    /// Continues all turns that have no server, as when this one starts beside others.
+    pub(super) async fn take_over_all(&self, peers: &dyn PeerServers) -> Result<usize, StoreError> {
+        let (mut turns, slots) = (0, Arc::new(Semaphore::new(TAKEOVER_CONCURRENCY)));
+        while let Some(orphan) = peers.claim_orphan().await? {
+            turns += 1;
+            let Ok(slot) = slots.clone().acquire_owned().await else { break };
+            let hub = self.clone();
+            self.0.tasks.spawn(async move {
+                hub.take_over(orphan).await;
+                drop(slot);
+            });
+        }
+        // All of them are given back when the last turn runs.
+        let _ = slots.acquire_many(TAKEOVER_CONCURRENCY as u32).await;
+        Ok(turns)
+    }
+}
+
+async fn answer_peer(peers: Arc<dyn PeerServers>, routes: Router, request: PeerRequest) {
+    let answer = match serde_json::from_slice::<StoredCommand>(&request.request) {
+        Ok(command) => answer_command(routes, command).await,
+        // A later release says something that this one does not know.
+        Err(error) => Err(ApiError::unavailable("unknown_command", error.to_string(), 2)),
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => match stored_answer(error.into_response()).await {
+            Ok(answer) => answer,
+            Err(_) => return,
+        },
+    };
+    let Ok(reply) = serde_json::to_vec(&answer) else { return };
+    if let Err(error) = peers.reply(request.id, reply.into()).await {
+        tracing::warn!(%error, turn_id = request.turn, "the answer to another server cannot be stored");
+    }
+}
+
+async fn answer_command(routes: Router, command: StoredCommand) -> Result<PeerAnswer, ApiError> {
+    let request = command.into_request().map_err(ApiError::internal)?;
+    let response = match routes.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    stored_answer(response).await
+}
+
+async fn stored_answer(response: Response) -> Result<PeerAnswer, ApiError> {
+    let (parts, body) = response.into_parts();
+    let body = to_bytes(body, REPLY_BYTES_MAX).await.map_err(ApiError::internal)?;
+    let headers = PASSED_HEADERS.iter().filter_map(|name| {
+        let value = parts.headers.get(name)?.to_str().ok()?;
+        Some((name.as_str().to_owned(), value.to_owned()))
+    });
+    Ok(PeerAnswer {
+        status: parts.status.as_u16(),
+        headers: headers.collect(),
+        body: String::from_utf8_lossy(&body).into_owned(),
+    })
+}
+
+fn closed() -> ApiError {
+    ApiError::unavailable("store_unavailable", "the store has been closed", 5)
+}

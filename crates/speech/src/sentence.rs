@@ -1,0 +1,43 @@
+//! A sentence as it goes to a voice.
+
+use std::ops::Range;
+
+/// A sentence, or a piece of one, with its position in the text that it was taken from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpokenSentence {
+    /// Text for the voice: one line without markup, with something to say in it.
+    pub text: String,
+    /// Bytes of the source text from its first spoken character to the end of its last one.
+    pub source_bytes: Range<usize>,
+    /// Runs of the text that stand in the source as they are, in order. Characters between them were put in.
+    pub spans: Vec<SpokenSpan>,
+}
+
+/// A run of spoken text that stands in the source text, character for character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpokenSpan {
+    /// Its first byte in [`SpokenSentence::text`].
+    pub text_byte: usize,
+    /// Its first byte in the source text.
+    pub source_byte: usize,
+    /// Its length in the spoken text, in bytes.
+    pub bytes: usize,
+}
+
+impl SpokenSentence {
+    /// The byte of the source text that a byte of the spoken text stands for: where the reading is when an engine
+    /// reports a word. A character that was put in belongs to the one in front of it.
+    ///
+    /// ```
+    /// let sentences = throughline_speech::sentences("A **bold** word.", Default::default());
+    /// assert_eq!(sentences[0].text, "A bold word.");
+    /// assert_eq!(sentences[0].source_byte_at(2), 4);
+    /// ```
+    pub fn source_byte_at(&self, text_byte: usize) -> usize {
+        let after = self.spans.partition_point(|span| span.text_byte <= text_byte);
+        match after.checked_sub(1).map(|at| self.spans[at]) {
+            None => self.source_bytes.start,
+            Some(span) => span.source_byte + (text_byte - span.text_byte).min(span.bytes),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+-- Version 8: conversations in folders, with tags, pinned, archived, temporary, or deleted and still to be brought back; and
+-- links that show one to others. Times are ms since 1970.
+
+ALTER TABLE conversation ADD COLUMN folder TEXT;
+ALTER TABLE conversation ADD COLUMN tags TEXT;           -- JSON: a list; NULL: none
+ALTER TABLE conversation ADD COLUMN pinned_at INTEGER;
+ALTER TABLE conversation ADD COLUMN archived_at INTEGER; -- never pinned at the same time
+ALTER TABLE conversation ADD COLUMN deleted_at INTEGER;  -- until it is removed its user_id is 'deleted:' and the user
+ALTER TABLE conversation ADD COLUMN temporary INTEGER NOT NULL DEFAULT 0;
+
+-- One for each list, in its order.
+CREATE INDEX conversation_active ON conversation (user_id, updated_at DESC, id DESC)
+    WHERE pinned_at IS NULL AND archived_at IS NULL AND temporary = 0;
+CREATE INDEX conversation_pinned ON conversation (user_id, updated_at DESC, id DESC)
+    WHERE pinned_at IS NOT NULL AND temporary = 0;
+CREATE INDEX conversation_archived ON conversation (user_id, updated_at DESC, id DESC)
+    WHERE archived_at IS NOT NULL AND temporary = 0;
+CREATE INDEX conversation_in_folder ON conversation (user_id, folder, updated_at DESC, id DESC)
+    WHERE folder IS NOT NULL AND archived_at IS NULL AND temporary = 0;
+CREATE INDEX conversation_archived_in_folder ON conversation (user_id, folder, updated_at DESC, id DESC)
+    WHERE folder IS NOT NULL AND archived_at IS NOT NULL AND temporary = 0;
+CREATE INDEX conversation_deleted ON conversation (deleted_at) WHERE deleted_at IS NOT NULL;
+CREATE INDEX conversation_temporary ON conversation (updated_at) WHERE temporary = 1;
+
+-- The tags of conversation.tags, with what a list of one tag is ordered and filtered by.
+CREATE TABLE conversation_tag (
+    conversation_id TEXT    NOT NULL REFERENCES conversation (id) ON DELETE CASCADE,
+    tag             TEXT    NOT NULL,
+    user_id         TEXT    NOT NULL,
+    is_archived     INTEGER NOT NULL,
+    updated_at      INTEGER NOT NULL,
+    PRIMARY KEY (conversation_id, tag)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX conversation_by_tag
+    ON conversation_tag (user_id, tag, is_archived, updated_at DESC, conversation_id DESC);
+
+CREATE TABLE share (
+    id              TEXT    PRIMARY KEY NOT NULL,
+    user_id         TEXT    NOT NULL,
+    conversation_id TEXT    NOT NULL REFERENCES conversation (id) ON DELETE CASCADE,
+    leaf_id         TEXT    NOT NULL,   -- the last turn that is shown
+    title           TEXT    NOT NULL,   -- as it was
+    hash            TEXT    NOT NULL,   -- of the secret, which is nowhere
+    created_at      INTEGER NOT NULL,
+    expires_at      INTEGER
+) STRICT;
+CREATE INDEX share_of_user ON share (user_id, created_at DESC, id DESC);
+CREATE INDEX share_of_conversation ON share (conversation_id);
+CREATE INDEX share_by_expiry ON share (expires_at) WHERE expires_at IS NOT NULL;

@@ -1,0 +1,56 @@
+//! Changes that sources of tools make to requests: placeholders, and messages that were preprocessed.
+
+use std::sync::Arc;
+use throughline_tools::SourceHook;
+use throughline_wire::{Message, ModelRequest};
+use tokio::sync::Mutex;
+
+/// The hooks of a turn.
+#[derive(Clone, Default)]
+pub(super) struct RequestHooks {
+    hooks: Arc<[Arc<dyn SourceHook>]>,
+    /// Held while preprocessors run: they run once for what a turn begins with, whatever is retried.
+    preprocessed: Arc<Mutex<Option<Preprocessed>>>,
+}
+
+/// The messages that a turn began with, before and after.
+struct Preprocessed {
+    given: (Option<String>, Vec<Message>),
+    made: (Option<String>, Vec<Message>),
+}
+
+impl RequestHooks {
+    pub(super) fn new(hooks: Vec<Arc<dyn SourceHook>>) -> Self {
+        Self { hooks: hooks.into(), preprocessed: Arc::default() }
+    }
+
+    /// Changes a request. Messages that have come since the first one follow the preprocessed ones as they are.
+    pub(super) async fn apply(&self, request: &mut ModelRequest) {
+        if self.hooks.iter().any(|hook| hook.has_preprocessors()) {
+            self.preprocess(request).await;
+        }
+        for hook in self.hooks.iter() {
+            hook.fill_placeholders(request).await;
+        }
+    }
+
+    async fn preprocess(&self, request: &mut ModelRequest) {
+        let mut preprocessed = self.preprocessed.lock().await;
+        // Another beginning, because old results were shortened: all of it is preprocessed again.
+        let known = preprocessed.as_ref().filter(|known| {
+            known.given.0 == request.instructions && request.messages.starts_with(&known.given.1)
+        });
+        if let Some(Preprocessed { given, made }) = known {
+            let since = request.messages.split_off(given.1.len());
+            (request.instructions, request.messages) = made.clone();
+            request.messages.extend(since);
+            return;
+        }
+        let given = (request.instructions.clone(), request.messages.clone());
+        for hook in self.hooks.iter() {
+            hook.preprocess(request).await;
+        }
+        let made = (request.instructions.clone(), request.messages.clone());
+        *preprocessed = Some(Preprocessed { given, made });
+    }
+}

@@ -1,0 +1,163 @@
+//! Texts about recordings, in Chinese and English side by side.
+
+use super::diagnostics::RecordingDiagnostic;
+use crate::UserLanguage;
+use throughline_wire::ProblemKind;
+
+/// A mistake by its code.
+pub(super) fn diagnostic(code: &str, language: UserLanguage) -> Option<RecordingDiagnostic> {
+    type TextPair = (&'static str, &'static str);
+    let row: (&'static str, TextPair, TextPair) = match code {
+        "empty" => (
+            "empty",
+            ("There is nothing in it.", "Record the body of the reply: `curl -sN … -o reply.sse`."),
+            ("里面什么都没有。", "请录下响应体：`curl -sN … -o reply.sse`。"),
+        ),
+        "compressed" => (
+            "compressed",
+            ("It is compressed.", "Unpack it (`gzip -d`, `zstd -d`), or record with `curl --compressed`."),
+            ("它是压缩过的。", "先解压（`gzip -d`、`zstd -d`），或用 `curl --compressed` 录制。"),
+        ),
+        "utf16" => (
+            "utf16",
+            (
+                "It is UTF-16, as PowerShell writes it with `>`.",
+                "Record with `curl.exe -o reply.sse` in place of `>`.",
+            ),
+            (
+                "它是 UTF-16 编码，PowerShell 的 `>` 会这样写。",
+                "请用 `curl.exe -o reply.sse` 代替 `>` 录制。",
+            ),
+        ),
+        "html" => (
+            "html",
+            (
+                "It is a page (HTML): a proxy, a gateway or a login has answered in place of the model.",
+                "Look at the address and at what stands in between; the title of the page most often says it.",
+            ),
+            (
+                "它是网页（HTML）：回答的是代理、网关或登录页，而不是模型。",
+                "请检查地址和中间的代理；网页标题通常说明了原因。",
+            ),
+        ),
+        "headers" => (
+            "headers",
+            (
+                "It begins with the headers of HTTP.",
+                "Record without `-i`; or delete everything up to the first blank line.",
+            ),
+            ("它以 HTTP 响应头开头。", "录制时去掉 `-i`；或删掉第一个空行之前的内容。"),
+        ),
+        "har" => (
+            "har",
+            (
+                "It is a HAR file of a browser.",
+                "Copy the response of the one request (`response.content.text`) into a file.",
+            ),
+            ("它是浏览器的 HAR 文件。", "请把那个请求的响应（`response.content.text`）复制到一个文件里。"),
+        ),
+        "chunked" => (
+            "chunked",
+            (
+                "The sizes of HTTP's chunks stand between the lines: it was taken from the wire.",
+                "Record with a client of HTTP: `curl -sN … -o reply.sse`, without `--raw`.",
+            ),
+            (
+                "行间夹着 HTTP 分块的长度：它是从网络上直接截下来的。",
+                "请用 HTTP 客户端录制：`curl -sN … -o reply.sse`，不要加 `--raw`。",
+            ),
+        ),
+        "escaped" => (
+            "escaped",
+            (
+                "Its line ends are written as `\\n`: it was copied out of a JSON string or a log.",
+                "Unescape it first: `jq -r . < copied.json > reply.sse`.",
+            ),
+            (
+                "换行被写成了 `\\n`：它是从 JSON 字符串或日志里复制出来的。",
+                "请先还原：`jq -r . < copied.json > reply.sse`。",
+            ),
+        ),
+        "no_blank_lines" => (
+            "no_blank_lines",
+            (
+                "There is no blank line between its events: an editor or a log has taken them out.",
+                "It is read line by line as far as that goes; record it into a file to be sure.",
+            ),
+            (
+                "事件之间没有空行：编辑器或日志把它们去掉了。",
+                "这里尽量按行读取；要确保准确，请直接录到文件里。",
+            ),
+        ),
+        "not_sse" => (
+            "not_sse",
+            (
+                "It is no stream: no line begins with `data:`, and it is no JSON.",
+                "Record the body of the reply: `curl -sN … -o reply.sse`.",
+            ),
+            (
+                "它不是事件流：没有以 `data:` 开头的行，也不是 JSON。",
+                "请录下响应体：`curl -sN … -o reply.sse`。",
+            ),
+        ),
+        _ => return None,
+    };
+    let (code, en, zh) = row;
+    let (what, remedy) = language.pick(en, zh);
+    Some(RecordingDiagnostic { code, what, remedy })
+}
+
+/// Text of a decoder's finding and of how it was handled.
+pub fn problem_text(kind: &ProblemKind, language: UserLanguage) -> String {
+    use ProblemKind as P;
+    let text: (&str, &str) = match kind {
+        P::InvalidEvent => {
+            ("The payload of an event is no JSON. It is skipped.", "事件内容不是 JSON，已跳过。")
+        }
+        P::InvalidUtf8 => ("Some bytes are no UTF-8. They are replaced.", "有字节不是 UTF-8，已替换。"),
+        P::BadChecksum => (
+            "The checksum of a frame is wrong. It and everything behind it is skipped.",
+            "帧的校验和不对，它和后面的内容都已跳过。",
+        ),
+        P::LimitReached { limit } => {
+            return language
+                .pick(format!("The limit `{limit}` is reached."), format!("达到了上限 `{limit}`。"));
+        }
+        P::Repaired { .. } => (
+            "The arguments are no JSON as they stand. They were changed so that they can be read.",
+            "参数原样不是 JSON，修改后才能读取。",
+        ),
+        P::NameChanged => {
+            ("A call gets a second name. The first one stands.", "调用有了第二个名称，以第一个为准。")
+        }
+        P::IdChanged => (
+            "The id of a call changes, or is another call's. The first one stands.",
+            "调用的标识变了或与别的重复，以第一个为准。",
+        ),
+        P::PhantomCall => {
+            ("An entry of the calls says nothing. It is no call.", "调用列表里有一项是空的，不算调用。")
+        }
+        P::ContradictedSeal => (
+            "More arguments came when they were complete already. The call begins anew.",
+            "参数完整之后又来了更多，调用重新开始。",
+        ),
+        P::Ambiguous => ("It can be read in two ways. Nothing is guessed.", "有两种读法，不作猜测。"),
+        P::LeakedCall { format } => {
+            return language.pick(
+                format!("A tool call is written into the text, in the format `{format}`. It is text here."),
+                format!("文字里写着一个 `{format}` 格式的工具调用，这里只当作文字。"),
+            );
+        }
+        P::Restarted => {
+            ("The upstream begins a second reply in the same stream.", "上游在同一条流里又开始了第二个回答。")
+        }
+        P::StreamReplaced => (
+            "The stream broke before its first content. The reply was asked for again, whole.",
+            "流在出现任何内容之前就中断了，已改为请求完整的回答。",
+        ),
+        P::CallMarkup { finding, .. } => return finding.clone(),
+        P::UnknownEvent => ("It is of a kind that is not known. It is skipped.", "未知的种类，已跳过。"),
+        _ => ("The decoder has found something.", "解码器发现了异常。"),
+    };
+    language.pick(text.0, text.1).to_owned()
+}

@@ -1,0 +1,108 @@
+//! Request to JSON.
+//!
+//! Format: `docs.cohere.com/v2/reference/chat`. A plan goes back beside the calls that it led to; a result is a text that
+//! names its call.
+// R: W1, W7
+
+use crate::dialect::{EncodedRequest, TransferMode, extra};
+use crate::profile::UpstreamProfile;
+use crate::vocabulary::{ClosedStep, Media, Message, ModelRequest, ToolChoice, UserPart};
+use serde_json::{Map, Value, json};
+
+pub(crate) fn encode(
+    request: &ModelRequest,
+    profile: &UpstreamProfile,
+    transfer: TransferMode,
+) -> EncodedRequest {
+    let mut messages = Vec::new();
+    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
+        messages.push(json!({ "role": "system", "content": instructions }));
+    }
+    for message in &request.messages {
+        match message {
+            Message::User(parts) => messages.push(user(parts, profile)),
+            Message::Step(closed) => step(closed, profile, &mut messages),
+        }
+    }
+    let mut body = Map::new();
+    body.insert("model".to_owned(), request.model.as_str().into());
+    body.insert("messages".to_owned(), messages.into());
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            json!({ "type": "function", "function":
+                { "name": tool.name, "description": tool.description, "parameters": *tool.parameters } })
+        });
+        body.insert("tools".to_owned(), tools.collect());
+        let choice = match request.tool_choice {
+            ToolChoice::None => Some("NONE"),
+            ToolChoice::Required | ToolChoice::Tool(_) => Some("REQUIRED"),
+            ToolChoice::Auto => None,
+        };
+        body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice.into())));
+    }
+    if let Some(temperature) = request.settings.temperature {
+        body.insert("temperature".to_owned(), temperature.into());
+    }
+    if let Some(tokens) = request.settings.max_output_tokens {
+        body.insert("max_tokens".to_owned(), tokens.into());
+    }
+    body.insert("stream".to_owned(), (transfer == TransferMode::Stream).into());
+    extra::merge(&mut body, &request.settings.extra);
+    EncodedRequest { path: "/v2/chat".to_owned(), headers: Vec::new(), body: body.into() }
+}
+
+fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
+    if let [UserPart::Text { text }] = parts {
+        return json!({ "role": "user", "content": text });
+    }
+    let text = |text: String| json!({ "type": "text", "text": text });
+    let parts = parts.iter().map(|part| match part {
+        UserPart::Text { text: words } => text(words.clone()),
+        UserPart::Image(media) if profile.vision => image(media),
+        UserPart::Image(media) => text(media.note()),
+        UserPart::File { name, media } => text(format!("{name}: {}", media.note())),
+    });
+    json!({ "role": "user", "content": parts.collect::<Vec<_>>() })
+}
+
+fn step(step: &ClosedStep, profile: &UpstreamProfile, messages: &mut Vec<Value>) {
+    if step.text.is_empty() && step.calls.is_empty() {
+        return;
+    }
+    let mut assistant = json!({ "role": "assistant" });
+    if !step.text.is_empty() {
+        assistant["content"] = step.text.as_str().into();
+    }
+    if !step.calls.is_empty() {
+        if !step.thinking.is_empty() {
+            assistant["tool_plan"] = step.thinking.as_str().into();
+        }
+        // Our ids: unique in the request, whatever they sent.
+        let calls = step.calls.iter().map(|(call, _)| {
+            let function = json!({ "name": call.name, "arguments": call.arguments_object().to_string() });
+            json!({ "id": call.id, "type": "function", "function": function })
+        });
+        assistant["tool_calls"] = calls.collect();
+    }
+    messages.push(assistant);
+    let mut pictures = Vec::new();
+    for (call, outcome) in &step.calls {
+        let mut text = call.outcome_text(outcome);
+        for media in outcome.output().map(|output| output.media.as_slice()).unwrap_or_default() {
+            if profile.vision && media.media_type.starts_with("image/") {
+                pictures.push(image(media));
+            } else {
+                text = format!("{text}\n{}", media.note());
+            }
+        }
+        messages.push(json!({ "role": "tool", "tool_call_id": call.id, "content": text }));
+    }
+    // A result holds text only.
+    if !pictures.is_empty() {
+        messages.push(json!({ "role": "user", "content": pictures }));
+    }
+}
+
+fn image(media: &Media) -> Value {
+    json!({ "type": "image_url", "image_url": { "url": media.data_url() } })
+}

@@ -1,0 +1,139 @@
+// What the avatar makes of a turn by itself: it thinks while the model does, looks at the card that runs, and waits with the user at a
+// question. Framework-free. R: U2
+
+import type { Mood } from "@throughline/avatar";
+import type { CallBlock } from "@throughline/client";
+import type { ConversationState } from "../chat/model/entry.ts";
+import { type Status, statusOf } from "../chat/model/status.ts";
+
+/** The stage, as far as it is moved here. */
+export interface Living {
+  mood(mood: Mood): void;
+  look(x?: number, y?: number): void;
+}
+
+/** The conversation that it takes part in. */
+export interface Talk {
+  get(): Pick<ConversationState, "running" | "phase" | "connection" | "isStopping">;
+  subscribe(listener: () => void): () => void;
+}
+
+/** It looks at a question for so long, and then at whoever is asked. */
+const AT_QUESTION_MS = 2_600;
+const AT_PERSON_MS = 1_800;
+/** From so far away, in pixels, it looks to the side as far as it can. */
+const FAR_PX = 500;
+
+const MOODS: Partial<Record<Status["kind"], Mood>> = {
+  waiting_for_model: "thinks",
+  thinking: "thinks",
+  retrying: "thinks",
+  running: "watches",
+  needs_you: "waits",
+};
+
+export function moodOf(kind: Status["kind"]): Mood {
+  return MOODS[kind] ?? "rest";
+}
+
+/** The motion that it makes when a call has come to this. */
+export function motionAt({ status }: Pick<CallBlock, "status">): string | undefined {
+  return status === "error" || status === "timed_out" ? "Shrug" : undefined;
+}
+
+/** Where something is as seen from a face: -1 far to the left or above, 1 far to the right or below. */
+export function directionOf(face: DOMRect, seen: DOMRect): { x: number; y: number } {
+  const toward = (from: number, to: number): number => Math.max(-1, Math.min(1, (to - from) / FAR_PX));
+  return {
+    x: toward(face.left + face.width / 2, seen.left + seen.width / 2),
+    // Its eyes are in the upper part of it.
+    y: toward(face.top + face.height / 4, seen.top + seen.height / 2),
+  };
+}
+
+/** Has it live along with a conversation; the answer ends that. */
+export function live(stage: Living, talk: Talk, face: () => Element | undefined): () => void {
+  let mood: Mood = "rest";
+  let isAtPerson = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let frame = 0;
+  let leaveTurn: (() => void) | undefined;
+  let turn: unknown;
+
+  const look = (): void => {
+    frame = 0;
+    const own = face();
+    const status =
+      mood === "watches" ? "running" : mood === "waits" && !isAtPerson ? "awaiting_approval" : undefined;
+    const cards = status === undefined ? [] : document.querySelectorAll(`.card[data-status="${status}"]`);
+    const card = [...cards].at(-1);
+    if (own === undefined || card === undefined) return stage.look();
+    const { x, y } = directionOf(own.getBoundingClientRect(), card.getBoundingClientRect());
+    stage.look(x, y);
+  };
+  // The card is drawn first, and however often it moves within a frame, it is looked at once.
+  const lookSoon = (): void => {
+    frame ||= requestAnimationFrame(look);
+  };
+  const onScroll = (): void => {
+    if (mood === "watches" || mood === "waits") lookSoon();
+  };
+  const alternate = (): void => {
+    timer = setTimeout(
+      () => {
+        isAtPerson = !isAtPerson;
+        lookSoon();
+        alternate();
+      },
+      isAtPerson ? AT_PERSON_MS : AT_QUESTION_MS,
+    );
+  };
+  const feel = (): void => {
+    const { running, connection, isStopping } = talk.get();
+    const next =
+      running === undefined
+        ? "rest"
+        : moodOf(
+            statusOf({
+              isRunning: true,
+              isStopping,
+              isTaken: running.turnId !== undefined,
+              connection,
+              head: running.store.head(),
+              outline: running.store.outline(),
+            }).kind,
+          );
+    if (next !== mood) {
+      mood = next;
+      stage.mood(mood);
+      isAtPerson = false;
+      clearTimeout(timer);
+      if (mood === "waits") alternate();
+    }
+    lookSoon();
+  };
+  const hear = (): void => {
+    const { running } = talk.get();
+    if (running !== turn) {
+      turn = running;
+      leaveTurn?.();
+      const store = running?.store;
+      const stops = store === undefined ? [] : [store.subscribeHead(feel), store.subscribeOutline(feel)];
+      leaveTurn = () => {
+        for (const stop of stops) stop();
+      };
+    }
+    feel();
+  };
+
+  hear();
+  const leaveTalk = talk.subscribe(hear);
+  document.addEventListener("scroll", onScroll, { capture: true, passive: true });
+  return () => {
+    leaveTalk();
+    leaveTurn?.();
+    document.removeEventListener("scroll", onScroll, { capture: true });
+    clearTimeout(timer);
+    cancelAnimationFrame(frame);
+  };
+}

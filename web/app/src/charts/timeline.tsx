@@ -1,0 +1,111 @@
+import type { ReactNode } from "react";
+import { duration } from "../chat/clock.ts";
+import type { Story, StoryCall, StoryStep, Stretch, StretchKind } from "../history/model/story.ts";
+import { lengthOf } from "../history/model/story.ts";
+import { type HistoryWords, useHistoryWords } from "../history/words.ts";
+import { Axis } from "./axis.tsx";
+
+interface TimelineProps {
+  story: Story;
+  /** As long as the axis is, in milliseconds: of several turns, as long as the longest. */
+  whole: number;
+  /** What else is said of a step or a call, and where its name leads. */
+  ofStep?(step: StoryStep): ReactNode;
+  ofCall?(call: StoryCall): ReactNode;
+  nameOfCall?(call: StoryCall): ReactNode;
+  /** What lies over the bars. */
+  children?: ReactNode;
+}
+
+/** Steps and their calls as a tree, each with its bar on one axis of time. */
+export function Timeline({ story, whole, ofStep, ofCall, nameOfCall, children }: TimelineProps) {
+  const own = useHistoryWords();
+  const kinds = kindsIn(story);
+  return (
+    <div className="timeline-box">
+      <div className="timeline">
+        <div className="timeline-row">
+          <span className="timeline-label" />
+          <Axis whole={Math.max(whole, 1)} />
+        </div>
+        <ol aria-label={own.stepsAndCalls}>
+          {story.steps.map((step) => (
+            <li key={step.step}>
+              <div className="timeline-row">
+                <p className="timeline-label">
+                  <b>{own.step(step.step)}</b> <bdi className="text-muted">{step.model}</bdi>
+                  {ofStep?.(step)}
+                </p>
+                <Bar stretches={step.stretches} whole={whole} own={own} />
+              </div>
+              <ol>
+                {step.calls.map((call) => (
+                  <li key={call.toolId} className="timeline-row" data-call={call.toolId}>
+                    <p className="timeline-label">
+                      {nameOfCall?.(call) ?? <code>{call.name}</code>}
+                      {ofCall?.(call)}
+                    </p>
+                    <Bar stretches={call.stretches} whole={whole} own={own} />
+                  </li>
+                ))}
+              </ol>
+            </li>
+          ))}
+        </ol>
+        {children}
+      </div>
+      <ul className="legend" aria-hidden="true">
+        {kinds.map((kind) => (
+          <li key={kind}>
+            <i className="kind" data-kind={kind} />
+            {own.stretch[kind]}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** What takes next to no time can still be seen. */
+const SHARE_MIN = 0.006;
+
+function Bar({ stretches, whole, own }: { stretches: readonly Stretch[]; whole: number; own: HistoryWords }) {
+  const share = (ms: number): string => `${(ms / Math.max(whole, 1)) * 100}%`;
+  const said = stretches
+    .map(({ kind, from, to }) => `${own.stretch[kind]} ${duration(to - from)}`)
+    .join(", ");
+  return (
+    <span className="timeline-bar" title={said}>
+      <span className="sr-only">{stretches.length === 0 ? "" : duration(lengthOf(stretches))}</span>
+      <svg aria-hidden="true" width="100%" height="10">
+        <rect className="track" width="100%" height="10" rx="4" />
+        {stretches.map(({ kind, from, to }, at) => (
+          <rect
+            key={at}
+            data-kind={kind}
+            x={share(Math.min(from, whole * (1 - SHARE_MIN)))}
+            width={share(Math.max(to - from, whole * SHARE_MIN))}
+            height="10"
+            rx="3"
+          />
+        ))}
+      </svg>
+    </span>
+  );
+}
+
+const ORDER: readonly StretchKind[] = [
+  "waiting",
+  "model",
+  "retry",
+  "approval",
+  "reading",
+  "writing",
+  "acting",
+];
+
+function kindsIn({ steps }: Story): readonly StretchKind[] {
+  const all = steps.flatMap((step) => [step.stretches, ...step.calls.map((call) => call.stretches)]).flat();
+  const found = new Set(all.map(({ kind }) => kind));
+  return ORDER.filter((kind) => found.has(kind));
+}

@@ -1,0 +1,81 @@
+import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useWords } from "../../i18n/use.ts";
+import { theme } from "../../preferences.ts";
+
+export type FrameKind = "diagram" | "html" | "svg";
+
+/** How tall a frame may be, in CSS pixels. */
+const HEIGHT_MIN = 48;
+const HEIGHT_MAX = 640;
+/** A diagram that is not drawn by then is shown as its source. */
+const DIAGRAM_MS_MAX = 20_000;
+
+export interface FrameProps {
+  kind: FrameKind;
+  source: string;
+  onFail: (message: string) => void;
+}
+
+/**
+ * What a model wrote, in a document that cannot reach this page, its storage or a network: an origin of its own and a policy without
+ * sources. It gets the source as a message and sends its size. R: R4
+ */
+export default function Frame({ kind, source, onFail }: FrameProps) {
+  const words = useWords();
+  const frame = useRef<HTMLIFrameElement>(null);
+  const [height, setHeight] = useState<number>();
+  const look = useSyncExternalStore(onTheme, () => document.documentElement.dataset.theme ?? "light");
+  const failed = useRef(onFail);
+  failed.current = onFail;
+  useEffect(() => {
+    let isSent = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const heard = ({ source: sender, data }: MessageEvent): void => {
+      const target = frame.current?.contentWindow;
+      // Its origin is opaque, so it is known by its window alone; and whatever it says, it is only ever a number or a sentence.
+      if (!target || sender !== target || typeof data !== "object" || data === null) return;
+      if (data.kind === "ready" && !isSent) {
+        isSent = true;
+        target.postMessage({ kind, source, theme: look }, "*");
+        if (kind === "diagram") timer = setTimeout(() => failed.current(words.diagramSlow), DIAGRAM_MS_MAX);
+      } else if (data.kind === "size" && Number.isFinite(data.height)) {
+        clearTimeout(timer);
+        setHeight(Math.min(Math.max(Math.ceil(data.height), HEIGHT_MIN), HEIGHT_MAX));
+      } else if (data.kind === "error" && typeof data.message === "string") {
+        clearTimeout(timer);
+        failed.current(data.message.slice(0, 300));
+      }
+    };
+    addEventListener("message", heard);
+    return () => {
+      clearTimeout(timer);
+      removeEventListener("message", heard);
+    };
+  }, [kind, source, look, words]);
+  const isDiagram = kind === "diagram";
+  return (
+    <iframe
+      // Another theme is another drawing.
+      key={isDiagram ? look : "document"}
+      ref={frame}
+      className="frame"
+      data-kind={kind}
+      title={isDiagram ? words.diagram : words.preview}
+      src={`/frames/${isDiagram ? "diagram" : "preview"}.html`}
+      sandbox="allow-scripts"
+      referrerPolicy="no-referrer"
+      loading="lazy"
+      style={{ height: height ?? (isDiagram ? 160 : 240) }}
+    />
+  );
+}
+
+function onTheme(listener: () => void): () => void {
+  const observer = new MutationObserver(listener);
+  observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  const stop = theme.subscribe(listener);
+  return () => {
+    observer.disconnect();
+    stop();
+  };
+}

@@ -1,0 +1,44 @@
+import { csvOf, directionOf } from "@throughline/markdown";
+import type { Tokens } from "marked";
+import { useWords } from "../../../i18n/use.ts";
+import { CopyButton } from "../../../ui/copy.tsx";
+import { inlines } from "./inline.tsx";
+
+/** A table that scrolls within itself, under a head that stays. */
+export function Table({ token }: { token: Tokens.Table }) {
+  const words = useWords();
+  const { header, rows, align } = token;
+  const aligned = (at: number) => ({ textAlign: align[at] ?? undefined });
+  return (
+    <div className="table-frame">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+      <section className="scrolls" tabIndex={0}>
+        <table dir={directionOf(token.raw)}>
+          <thead>
+            <tr>
+              {header.map((cell, at) => (
+                <th key={`${at}`} dir="auto" style={aligned(at)}>
+                  {inlines(cell.tokens)}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row, at) => (
+              <tr key={`${at}`}>
+                {row.map((cell, column) => (
+                  <td key={`${column}`} dir="auto" style={aligned(column)}>
+                    {inlines(cell.tokens)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      <div className="table-copy">
+        <CopyButton text={() => csvOf(token)} label={words.copyTable} />
+      </div>
+    </div>
+  );
+}

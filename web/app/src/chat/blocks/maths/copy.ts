@@ -1,0 +1,26 @@
+// What is copied of a formula is its source: of its signs alone nobody could make it again.
+
+/** From now on, in this document. */
+export function copySources(document: Document): void {
+  document.addEventListener("copy", (event) => {
+    const selection = document.getSelection();
+    if (selection === null || selection.isCollapsed || event.clipboardData === null) return;
+    const formulas = [...document.querySelectorAll<HTMLElement>("[data-tex]")].filter((one) =>
+      selection.containsNode(one, true),
+    );
+    if (formulas.length === 0) return;
+    // For the moment of copying the sources stand there, so that the browser writes the text around them as ever.
+    const sources = formulas.map((formula) => {
+      const source = document.createElement("span");
+      source.textContent = formula.dataset.tex ?? "";
+      formula.before(source);
+      formula.hidden = true;
+      return source;
+    });
+    const text = selection.toString();
+    for (const source of sources) source.remove();
+    for (const formula of formulas) formula.hidden = false;
+    event.clipboardData.setData("text/plain", text);
+    event.preventDefault();
+  });
+}

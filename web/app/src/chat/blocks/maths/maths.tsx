@@ -1,0 +1,55 @@
+import { type ReactNode, useEffect, useSyncExternalStore } from "react";
+
+type Library = typeof import("./mathml.ts");
+
+let library: Library | undefined;
+let asked: Promise<void> | undefined;
+const listeners = new Set<() => void>();
+
+/** Fetched with the first formula; until then, and if it cannot be had, a formula is its source. */
+function fetchLibrary(): void {
+  if (asked !== undefined) return;
+  asked = import("./mathml.ts")
+    .then((found) => {
+      library = found;
+      for (const listener of listeners) listener();
+    })
+    .catch(() => {
+      asked = undefined;
+    });
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+interface MathsProps {
+  /** TeX without its marks. */
+  tex: string;
+  /** As it was written: what is copied. */
+  raw: string;
+  isDisplay: boolean;
+  /** Without its end it is a source that grows. */
+  isClosed: boolean;
+}
+
+/** A formula. R: R4 */
+export function Maths({ tex, raw, isDisplay, isClosed }: MathsProps): ReactNode {
+  const found = useSyncExternalStore(subscribe, () => library);
+  useEffect(fetchLibrary, []);
+  const look = `maths ${isDisplay ? "maths-display" : ""}`;
+  if (!isClosed || found === undefined) return <span className={`${look} maths-source`}>{raw.trim()}</span>;
+  const drawn = found.mathOf(tex, isDisplay);
+  if ("error" in drawn)
+    return (
+      <code className={`${look} maths-wrong`} title={drawn.error}>
+        {raw.trim()}
+      </code>
+    );
+  return (
+    <span className={look} data-tex={raw.trim()}>
+      {drawn.element}
+    </span>
+  );
+}

@@ -1,0 +1,56 @@
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { useClient } from "../../session/context.tsx";
+import { Fields } from "../../tester/fields.tsx";
+import { argumentsOf, type Flaws, objectDraft } from "../../tester/model/draft.ts";
+import { formOf, type ObjectField } from "../../tester/model/fields.ts";
+import { useAsked } from "../../ui/asked.ts";
+
+interface ArgumentsFormProps {
+  tool: string;
+  value: Record<string, unknown>;
+  /** `undefined`: there is something wrong with it. */
+  change(value: Record<string, unknown> | undefined): void;
+  /** There is no form for it. */
+  none(): void;
+}
+
+/** The arguments of a call in the form of its tool, the same as in the tester. */
+export default function ArgumentsForm({ tool, value, change, none }: ArgumentsFormProps) {
+  const client = useClient();
+  const ask = useCallback(
+    (signal: AbortSignal) => client.call("GET /v1/tools/{tool}", { path: { tool }, signal }),
+    [client, tool],
+  );
+  const { value: info, error } = useAsked(ask);
+  const form = useMemo(() => (info === undefined ? undefined : formOf(info.parameters)), [info]);
+  const isNone = error !== undefined || form?.fields.length === 0;
+  useEffect(() => {
+    if (isNone) none();
+  });
+  if (form === undefined || isNone) return null;
+  return <Filled form={form} value={value} change={change} />;
+}
+
+const NONE: Flaws = new Map();
+
+function Filled({
+  form,
+  value,
+  change,
+}: Pick<ArgumentsFormProps, "value" | "change"> & { form: ObjectField }) {
+  const [draft, setDraft] = useState(() => objectDraft(form, value));
+  const [flaws, setFlaws] = useState(NONE);
+  return (
+    <Fields
+      form={form}
+      draft={draft}
+      flaws={flaws}
+      change={(next) => {
+        const read = argumentsOf(form, next);
+        setDraft(next);
+        setFlaws(read.flaws);
+        change(read.flaws.size === 0 ? read.value : undefined);
+      }}
+    />
+  );
+}

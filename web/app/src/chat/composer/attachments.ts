@@ -1,0 +1,162 @@
+// Files on their way into a message: read or sent to the server as soon as they are there. Framework-free. R: T12
+
+import type { Throughline } from "@throughline/client";
+import type { Said } from "../model/entry.ts";
+import { fileIn } from "../model/file-text.ts";
+
+/** Files of one message. */
+export const FILES_MAX = 20;
+/** Text of all files of a message, in bytes: the server takes messages of 1 MiB, and there are words besides. */
+export const FILES_TEXT_BYTES_MAX = 900_000;
+
+export interface Attachment {
+  key: number;
+  name: string;
+  bytes: number;
+  /** A picture, shown from this browser's memory. */
+  url?: string | undefined;
+  /** What goes into the message; `undefined`: still on its way. */
+  said?: Said | undefined;
+}
+
+/** Why a file does not go along. */
+export type Refusal =
+  | "binary"
+  | "empty"
+  | "too_long"
+  | "together"
+  | "too_many"
+  | "no_text"
+  /** The server, or the way to it. */
+  | { error: unknown };
+
+export interface Refused {
+  key: number;
+  name: string;
+  bytes: number;
+  why: Refusal;
+}
+
+/** Thrown by whoever reads a file. */
+export class FileRefused extends Error {
+  readonly why: Refusal;
+
+  constructor(why: Refusal) {
+    super(typeof why === "string" ? why : "failed");
+    this.why = why;
+  }
+}
+
+interface State {
+  list: readonly Attachment[];
+  refused: readonly Refused[];
+}
+
+/** Files that are to go with the next message, and those that cannot. */
+export class Attachments {
+  #state: State = { list: [], refused: [] };
+  #keys = 0;
+  readonly #client: Throughline;
+  readonly #reading = new Map<number, AbortController>();
+  readonly #listeners = new Set<() => void>();
+
+  constructor(client: Throughline) {
+    this.#client = client;
+  }
+
+  readonly get = (): State => this.#state;
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  /** Takes these files along as far as that is possible. */
+  readonly add = async (files: Iterable<File>): Promise<void> => {
+    this.dismiss();
+    await Promise.all([...files].map((file) => this.#add(file)));
+  };
+
+  readonly remove = (key: number): void => {
+    this.#reading.get(key)?.abort();
+    const url = this.#state.list.find((one) => one.key === key)?.url;
+    if (url !== undefined) URL.revokeObjectURL(url);
+    this.#set({ list: this.#state.list.filter((one) => one.key !== key) });
+  };
+
+  /** Nobody needs to hear any more what does not go along. */
+  readonly dismiss = (): void => {
+    if (this.#state.refused.length > 0) this.#set({ refused: [] });
+  };
+
+  /** All that is ready, and nothing is left. Their pictures stay to be shown. */
+  take(): readonly Attachment[] {
+    const taken = this.#state.list.filter(({ said }) => said !== undefined);
+    this.#set({ list: [], refused: [] });
+    return taken;
+  }
+
+  /** What was taken and not sent after all. */
+  readonly putBack = (taken: readonly Attachment[]): void =>
+    this.#set({ list: [...taken, ...this.#state.list] });
+
+  /** Files of a message that was taken back. */
+  readonly restore = (said: readonly Said[]): void => {
+    const restored = said.flatMap((part): Attachment[] => {
+      if (part.type === "image")
+        return [{ key: this.#key(), name: part.name, bytes: 0, url: part.url, said: part }];
+      const file = fileIn(part.text);
+      if (file === undefined) return [];
+      return [{ key: this.#key(), name: file.name, bytes: bytesOf(file.text), said: part }];
+    });
+    if (restored.length > 0) this.putBack(restored);
+  };
+
+  async #add(file: File): Promise<void> {
+    const key = this.#key();
+    const name = file.name || (file.type.startsWith("image/") ? "image" : "file");
+    const refuse = (why: Refusal): void => {
+      this.#set({ refused: [...this.#state.refused, { key, name, bytes: file.size, why }] });
+    };
+    if (this.#state.list.length >= FILES_MAX) return refuse("too_many");
+    const leave = new AbortController();
+    this.#reading.set(key, leave);
+    const isDrawn = /^image\/(?!svg)/.test(file.type);
+    const url = isDrawn ? URL.createObjectURL(file) : undefined;
+    this.#set({ list: [...this.#state.list, { key, name, bytes: file.size, url }] });
+    try {
+      const { read } = await import("./files/read.ts");
+      const found = await read(file, name, this.#client, leave.signal);
+      if (leave.signal.aborted) return;
+      const image = found.type === "image";
+      const said: Said = image ? { ...found, url: url ?? "", name } : found;
+      const textBytes = image ? 0 : bytesOf(found.text);
+      if (this.#textBytes() + textBytes > FILES_TEXT_BYTES_MAX) throw new FileRefused("together");
+      this.#set({ list: this.#state.list.map((one) => (one.key === key ? { ...one, said } : one)) });
+    } catch (error) {
+      if (leave.signal.aborted) return;
+      this.remove(key);
+      refuse(error instanceof FileRefused ? error.why : { error });
+    } finally {
+      this.#reading.delete(key);
+    }
+  }
+
+  #textBytes(): number {
+    const texts = this.#state.list.map(({ said }) => (said?.type === "text" ? bytesOf(said.text) : 0));
+    return texts.reduce((sum, bytes) => sum + bytes, 0);
+  }
+
+  #key(): number {
+    this.#keys += 1;
+    return this.#keys;
+  }
+
+  #set(change: Partial<State>): void {
+    this.#state = { ...this.#state, ...change };
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+export function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

@@ -1,0 +1,59 @@
+import type { SearchResult } from "@throughline/client";
+import { useWords } from "../../i18n/use.ts";
+import { Link } from "../../shell/link.tsx";
+import type { ConversationList, ListState } from "./model/list.ts";
+import { useListWords } from "./words.ts";
+
+/** Where a text was found: each place with the words around it, and a way to it. */
+export function Hits({ list, state, done }: { list: ConversationList; state: ListState; done(): void }) {
+  const words = useWords();
+  const own = useListWords();
+  const { hits, hitsNext, isLoading, query } = state;
+  return (
+    <nav aria-label={own.search} className="min-h-0 flex-1 overflow-auto px-2 pb-2">
+      <p role="status" className={hits.length === 0 ? "p-2 text-[13px] text-muted" : "sr-only"}>
+        {hits.length > 0 ? undefined : isLoading ? words.loading : words.noResults}
+      </p>
+      <ul>
+        {hits.map((hit, at) => (
+          <li key={`${hit.conversation_id} ${hit.turn_id} ${hit.part}`}>
+            <Link href={addressOf(hit)} onClick={done} className="search-hit">
+              {/* One name above all places of a conversation that stand together. */}
+              {hits[at - 1]?.conversation_id !== hit.conversation_id && (
+                <b dir="auto">{hit.title || own.untitled}</b>
+              )}
+              <span dir="auto">
+                {hit.part === "title" ? own.inTitle : <Marked text={hit.snippet} query={query.trim()} />}
+              </span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {hitsNext !== undefined && !isLoading && (
+        <button type="button" className="button quiet w-full" onClick={() => void list.more()}>
+          {words.more}
+        </button>
+      )}
+    </nav>
+  );
+}
+
+function addressOf({ conversation_id, turn_id }: SearchResult): string {
+  return turn_id == null ? `/c/${conversation_id}` : `/c/${conversation_id}#turn=${turn_id}`;
+}
+
+/** A text in which what was looked for stands out. */
+function Marked({ text, query }: { text: string; query: string }) {
+  const parts: string[] = [];
+  const [lower, wanted] = [text.toLowerCase(), query.toLowerCase()];
+  // Where small letters are as long as capital ones, which is nearly everywhere, places are the same in both.
+  if (wanted !== "" && lower.length === text.length) {
+    let from = 0;
+    for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, from)) {
+      parts.push(text.slice(from, at), text.slice(at, at + wanted.length));
+      from = at + wanted.length;
+    }
+    parts.push(text.slice(from));
+  } else parts.push(text);
+  return parts.map((part, at) => (at % 2 === 1 ? <mark key={at}>{part}</mark> : part));
+}

@@ -1,0 +1,200 @@
+// The conversations of a view, page by page, or the messages in which a text is found. Framework-free. R: S4
+
+import type {
+  ConversationInfo,
+  ConversationLabelList,
+  SearchResult,
+  Throughline,
+  UpdateConversation,
+} from "@throughline/client";
+
+/** `""` = the usual list, `archived`, `folder:NAME` or `tag:NAME`. */
+export type ListView = string;
+
+export interface ListState {
+  view: ListView;
+  items: readonly ConversationInfo[];
+  next: string | undefined;
+  query: string;
+  hits: readonly SearchResult[];
+  hitsNext: string | undefined;
+  labels: ConversationLabelList;
+  isLoading: boolean;
+}
+
+const ROWS = 100;
+const HITS = 50;
+/** A search whose time was over before it found something goes on; so often without being asked. */
+const EMPTY_PAGES_MAX = 20;
+
+export class ConversationList {
+  #state: ListState = {
+    view: "",
+    items: [],
+    next: undefined,
+    query: "",
+    hits: [],
+    hitsNext: undefined,
+    labels: { folders: [], tags: [] },
+    isLoading: true,
+  };
+  #asked = 0;
+  readonly #client: Throughline;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(client: Throughline) {
+    this.#client = client;
+  }
+
+  readonly get = (): ListState => this.#state;
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  /** Another view, from its beginning. */
+  async choose(view: ListView): Promise<void> {
+    this.#set({ view, items: [], next: undefined, isLoading: true });
+    await this.refresh();
+  }
+
+  /** Asks for the beginning anew. What was loaded behind it stays. */
+  async refresh(): Promise<void> {
+    const { view, query } = this.#state;
+    // What is being looked for does not change with the list.
+    if (query.trim() !== "") return;
+    const asked = this.#ask();
+    try {
+      const [page, labels] = await Promise.all([
+        this.#page(view, undefined),
+        this.#client.call("GET /v1/conversations/labels"),
+      ]);
+      if (asked !== this.#asked || view !== this.#state.view) return;
+      const known = new Set(page.items.map(({ id }) => id));
+      // Whatever is older than this page is behind it, as before.
+      const last = page.items.at(-1)?.updated_at ?? 0;
+      const { items, next } = this.#state;
+      const behind =
+        page.next == null ? [] : items.filter((one) => !known.has(one.id) && one.updated_at < last);
+      const isMore = behind.length > 0;
+      this.#set({
+        items: [...page.items, ...behind],
+        next: isMore ? next : (page.next ?? undefined),
+        labels,
+      });
+    } catch {
+      // What was there stays; the next look asks again.
+    } finally {
+      if (asked === this.#asked) this.#set({ isLoading: false });
+    }
+  }
+
+  /** The next page of the list, or of what was found. */
+  async more(): Promise<void> {
+    const { view, next, isLoading, query, hitsNext } = this.#state;
+    if (isLoading) return;
+    if (query !== "") {
+      if (hitsNext !== undefined) await this.#find(query, hitsNext);
+      return;
+    }
+    if (next === undefined) return;
+    const asked = this.#ask();
+    this.#set({ isLoading: true });
+    try {
+      const page = await this.#page(view, next);
+      if (asked !== this.#asked) return;
+      const known = new Set(this.#state.items.map(({ id }) => id));
+      const items = [...this.#state.items, ...page.items.filter(({ id }) => !known.has(id))];
+      this.#set({ items, next: page.next ?? undefined });
+    } catch {
+      // Scrolling on asks again.
+    } finally {
+      if (asked === this.#asked) this.#set({ isLoading: false });
+    }
+  }
+
+  /** Looks for a text; empty: back to the list. */
+  async search(query: string): Promise<void> {
+    this.#set({ query, hits: [], hitsNext: undefined });
+    if (query.trim() === "") return await this.refresh();
+    await this.#find(query, undefined);
+  }
+
+  /** Renames or files a conversation. Throws what the server refuses. */
+  async change(id: string, change: UpdateConversation): Promise<void> {
+    await this.#client.call("PATCH /v1/conversations/{conversation_id}", {
+      path: { conversation_id: id },
+      body: change,
+    });
+    await this.refresh();
+  }
+
+  /** Deletes a conversation; it can be brought back. Throws what the server refuses. */
+  async remove(id: string): Promise<void> {
+    await this.#client.call("DELETE /v1/conversations/{conversation_id}", { path: { conversation_id: id } });
+    this.#set({
+      items: this.#state.items.filter((one) => one.id !== id),
+      hits: this.#state.hits.filter((one) => one.conversation_id !== id),
+    });
+  }
+
+  /** Brings back what was deleted. Throws if it is too late. */
+  async restore(id: string): Promise<void> {
+    await this.#client.call("POST /v1/conversations/{conversation_id}/restore", {
+      path: { conversation_id: id },
+    });
+    await this.refresh();
+  }
+
+  async #page(view: ListView, cursor: string | undefined) {
+    return await this.#client.call("GET /v1/conversations", {
+      query: { limit: ROWS, ...filterOf(view), ...(cursor === undefined ? {} : { cursor }) },
+    });
+  }
+
+  async #find(query: string, from: string | undefined): Promise<void> {
+    const asked = this.#ask();
+    this.#set({ isLoading: true });
+    try {
+      let cursor = from;
+      for (let pages = 0; pages < EMPTY_PAGES_MAX; pages += 1) {
+        const page = await this.#client.call("GET /v1/search", {
+          query: { q: query, limit: HITS, ...(cursor === undefined ? {} : { cursor }) },
+        });
+        // An answer to what is no longer asked.
+        if (asked !== this.#asked) return;
+        cursor = page.next ?? undefined;
+        this.#set({ hits: [...this.#state.hits, ...page.items], hitsNext: cursor });
+        if (cursor === undefined || page.items.length > 0) return;
+      }
+    } catch {
+      // What was found stays.
+    } finally {
+      if (asked === this.#asked) this.#set({ isLoading: false });
+    }
+  }
+
+  #ask(): number {
+    this.#asked += 1;
+    return this.#asked;
+  }
+
+  #set(change: Partial<ListState>): void {
+    this.#state = { ...this.#state, ...change };
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+function filterOf(view: ListView): { archived?: boolean; folder?: string; tag?: string } {
+  const [kind, ...name] = view.split(":");
+  switch (kind) {
+    case "archived":
+      return { archived: true };
+    case "folder":
+      return { folder: name.join(":") };
+    case "tag":
+      return { tag: name.join(":") };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,54 @@
+import { useCallback } from "react";
+import { openModels } from "../../connect/open.ts";
+import { useClient } from "../../session/context.tsx";
+import { useAsked } from "../../ui/asked.ts";
+import type { Offer } from "../composer/offer.ts";
+import { fitting } from "./fitting.ts";
+import { useFirstWords } from "./words.ts";
+
+/** What one could ask whoever answers here. R: O4 */
+export default function Suggestions({ offer, ask }: { offer: Offer; ask(prompt: string): void }) {
+  const words = useFirstWords();
+  const client = useClient();
+  const { agent, model, tools: offered } = offer;
+  const found = useAsked(
+    useCallback(
+      async (signal: AbortSignal) => {
+        // Discovered meanwhile: what fits is asked anew.
+        void offered;
+        return model === "demo"
+          ? { tools: [] }
+          : await client.call("GET /v1/tools", { query: { agent }, signal });
+      },
+      [client, agent, model, offered],
+    ),
+  );
+  // Without a list of tools there is still much to ask.
+  const tools = found.value?.tools ?? (found.error === undefined ? undefined : []);
+  if (tools === undefined) return null;
+  return (
+    <>
+      <ul aria-label={words.examples}>
+        {fitting(model, tools).map((name) => {
+          const { title, prompt } = words.suggestions[name];
+          return (
+            <li key={name}>
+              <button type="button" onClick={() => ask(prompt)}>
+                <b>{title}</b>
+                <span>{prompt}</span>
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+      {model === "demo" && (
+        <div className="demo">
+          <p>{words.demoModel}</p>
+          <button type="button" className="button" onClick={openModels}>
+            {words.connect}
+          </button>
+        </div>
+      )}
+    </>
+  );
+}

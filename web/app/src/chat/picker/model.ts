@@ -1,0 +1,58 @@
+// What the picker lists. Framework-free. R: O4
+
+import type { AgentInfo, ModelEntry } from "@throughline/client";
+
+export interface PickerRow {
+  /** Name of an agent, or `upstream/model`. */
+  id: string;
+  kind: "agent" | "model";
+  /** What is known of the model; of an agent, of its first one. */
+  facts: ModelEntry | undefined;
+  /** The model of an agent. */
+  note: string;
+  isLastUsed: boolean;
+}
+
+/** Models, the last used first; then agents, if there is a choice. */
+export function rowsOf(
+  entries: readonly ModelEntry[],
+  agents: readonly AgentInfo[],
+  recent: readonly string[],
+): PickerRow[] {
+  const rank = (id: string): number => (recent.includes(id) ? recent.indexOf(id) : recent.length);
+  const models = entries
+    .filter(({ owned_by }) => owned_by !== "throughline")
+    .map(
+      (facts): PickerRow => ({
+        id: facts.id,
+        kind: "model",
+        facts,
+        note: "",
+        isLastUsed: recent[0] === facts.id,
+      }),
+    )
+    .sort((a, b) => rank(a.id) - rank(b.id));
+  const others = agents.map(
+    ({ name, model }): PickerRow => ({
+      id: name,
+      kind: "agent",
+      facts: entries.find(({ id, owned_by }) => id === name && owned_by === "throughline"),
+      note: model ?? "",
+      isLastUsed: false,
+    }),
+  );
+  return agents.length > 1 ? [...models, ...others] : models;
+}
+
+export function found(rows: readonly PickerRow[], search: string): PickerRow[] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return rows.filter(({ id, note }) => words.every((word) => `${id} ${note}`.toLowerCase().includes(word)));
+}
+
+/** `128k`, `1M`. */
+export function short(tokens: number): string {
+  if (tokens >= 1_000_000) return `${Math.round(tokens / 100_000) / 10}M`;
+  // Upstreams count in thousands or in powers of two: 131,072 is what people call 128k.
+  const isBinary = tokens % 1_024 === 0 && tokens % 1_000 !== 0;
+  return isBinary ? `${tokens / 1_024}k` : `${Math.round(tokens / 1_000)}k`;
+}

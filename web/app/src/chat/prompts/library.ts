@@ -1,0 +1,97 @@
+// The prompts that a person has saved, as the server has them. Framework-free. R: U6
+
+import type { SavedPrompt, Throughline } from "@throughline/client";
+
+export interface LibraryState {
+  /** `undefined`: not asked for yet, or on their way. */
+  prompts: readonly SavedPrompt[] | undefined;
+  /** Why they cannot be had. */
+  failure: unknown;
+}
+
+export class PromptLibrary {
+  #state: LibraryState = { prompts: undefined, failure: undefined };
+  #asked: Promise<void> | undefined;
+  readonly #client: Throughline;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(client: Throughline) {
+    this.#client = client;
+  }
+
+  readonly get = (): LibraryState => this.#state;
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  /** Asks the server, once at a time. What is known is shown meanwhile. */
+  readonly load = (): Promise<void> => {
+    this.#asked ??= this.#client
+      .call("GET /v1/saved-prompts")
+      .then(
+        ({ items }) => this.#set({ prompts: items, failure: undefined }),
+        (failure: unknown) => this.#set({ failure }),
+      )
+      .finally(() => {
+        this.#asked = undefined;
+      });
+    return this.#asked;
+  };
+
+  /** Saves a new prompt, or another form of `old`. Throws what the server refuses. */
+  async save(name: string, text: string, old?: SavedPrompt): Promise<void> {
+    const isRenamed = old !== undefined && old.name !== name;
+    const version = old === undefined || isRenamed ? 0 : old.version;
+    const saved = await this.#client.call("PUT /v1/saved-prompts/{name}", {
+      path: { name },
+      body: { text, version },
+    });
+    // The new one is there before the old one goes.
+    if (isRenamed) await this.#delete(old.name);
+    const others = (this.#state.prompts ?? []).filter((one) => one.name !== name && one.name !== old?.name);
+    this.#set({ prompts: sorted([...others, saved]) });
+  }
+
+  async remove(name: string): Promise<void> {
+    await this.#delete(name);
+    this.#set({ prompts: this.#state.prompts?.filter((one) => one.name !== name) });
+  }
+
+  async #delete(name: string): Promise<void> {
+    await this.#client.call("DELETE /v1/saved-prompts/{name}", { path: { name } });
+  }
+
+  #set(change: Partial<LibraryState>): void {
+    this.#state = { ...this.#state, ...change };
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+const libraries = new WeakMap<Throughline, PromptLibrary>();
+
+/** The library of whoever is signed in. */
+export function libraryOf(client: Throughline): PromptLibrary {
+  const library = libraries.get(client) ?? new PromptLibrary(client);
+  libraries.set(client, library);
+  return library;
+}
+
+function sorted(prompts: readonly SavedPrompt[]): SavedPrompt[] {
+  return [...prompts].sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** Those with this in their name, then those with it in their text. */
+export function foundIn(prompts: readonly SavedPrompt[], search: string): SavedPrompt[] {
+  const wanted = search.trim().toLowerCase();
+  const named = prompts.filter(({ name }) => name.toLowerCase().includes(wanted));
+  const others = prompts.filter((one) => !named.includes(one) && one.text.toLowerCase().includes(wanted));
+  return [...named, ...others];
+}
+
+/** Those that `/text` in the composer means: spaces of names are not typed. */
+export function typedIn(prompts: readonly SavedPrompt[], text: string): SavedPrompt[] {
+  const bare = (text: string): string => text.toLowerCase().replace(/\s+/g, "");
+  const typed = bare(text.slice(1));
+  return prompts.filter(({ name }) => bare(name).includes(typed));
+}

@@ -1,0 +1,20 @@
+import { FileText } from "lucide-react";
+import { size } from "../clock.ts";
+import type { FileText as File } from "../model/file-text.ts";
+
+/** A file that went with a message: its name, and what the model was given of it. R: T12 */
+export function FileChip({ file }: { file: File }) {
+  return (
+    <details className="file-chip">
+      <summary>
+        <FileText aria-hidden size={16} />
+        <bdi>{file.name}</bdi>
+        <small>{size(new TextEncoder().encode(file.text).length)}</small>
+      </summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it, too */}
+      <pre dir="auto" tabIndex={0}>
+        {file.text}
+      </pre>
+    </details>
+  );
+}

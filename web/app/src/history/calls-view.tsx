@@ -1,0 +1,92 @@
+import { type KeyboardEvent, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { useClient } from "../session/context.tsx";
+import { go, onPath, search } from "../shell/router.ts";
+import { CallsTable } from "./calls-table.tsx";
+import { Detail } from "./detail.tsx";
+import { Filters } from "./filters.tsx";
+import { useFocusAfter } from "./focus.ts";
+import { Header } from "./header.tsx";
+import { Calls, type CallsState } from "./model/calls.ts";
+import { addressOf, type Filter, placeOf } from "./model/filter.ts";
+import { UNFINISHED } from "./model/row.ts";
+import { ROWS } from "./model/rows.ts";
+import { useHistoryWords } from "./words.ts";
+
+/** Every call there was. What is looked for, and at, stands in the address. R: U5 */
+export function CallsView() {
+  const own = useHistoryWords();
+  const client = useClient();
+  const said = useSyncExternalStore(onPath, search);
+  const place = useMemo(() => placeOf(said), [said]);
+  const calls = useMemo(() => new Calls(client), [client]);
+  const state = useSyncExternalStore(calls.subscribe, calls.get);
+  const asked = addressOf({ filter: place.filter });
+  useEffect(() => void calls.show(placeOf(new URL(asked, location.href).search).filter), [calls, asked]);
+  useEffect(() => {
+    const seen = (): void => {
+      if (document.visibilityState === "visible") void calls.refresh();
+    };
+    document.addEventListener("visibilitychange", seen);
+    return () => document.removeEventListener("visibilitychange", seen);
+  }, [calls]);
+
+  useWhileRunning(calls, state);
+
+  const filterBy = (filter: Filter, how: "push" | "replace" = "push"): void =>
+    go(addressOf({ ...place, filter }), how);
+  const open = place.call;
+  const close = addressOf({ filter: place.filter });
+  const view = useRef<HTMLDivElement>(null);
+  useFocusAfter(open, view);
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+    if (event.key === "Escape" && open !== undefined && !isTyping) go(close);
+  };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: a key for what the link that closes does as well
+    <div ref={view} className="relative flex min-h-0 flex-1" onKeyDown={onKeyDown}>
+      <section
+        data-list
+        aria-label={own.calls}
+        // It stays laid out beneath the details, so that its rows are there when they close.
+        className={`flex min-h-0 min-w-0 flex-1 flex-col ${open === undefined ? "" : "max-[999px]:invisible"}`}
+      >
+        <Header state={state} filter={place.filter} refresh={() => void calls.refresh()} />
+        <Filters state={state} filter={place.filter} filterBy={filterBy} />
+        <CallsTable
+          state={state}
+          open={open}
+          addressOf={(call) => addressOf({ ...place, call })}
+          more={() => void calls.more()}
+          clear={() => filterBy({})}
+        />
+      </section>
+      {open !== undefined && (
+        <Detail
+          key={open}
+          toolId={open}
+          // A call that goes on is asked for again when the list says so.
+          status={state.rows.find((row) => row.tool_id === open)?.status}
+          filter={place.filter}
+          filterBy={filterBy}
+          close={close}
+        />
+      )}
+    </div>
+  );
+}
+
+/** So often calls that have not ended are looked at again. */
+const AGAIN_MS = 3_000;
+
+/** What is still going on is shown as it goes on; who has scrolled further down is left there. */
+function useWhileRunning(calls: Calls, { rows, isLoading }: CallsState): void {
+  const goesOn = rows.length <= ROWS && rows.some((row) => UNFINISHED.has(row.status));
+  useEffect(() => {
+    if (!goesOn || isLoading) return undefined;
+    const timer = setTimeout(() => {
+      if (document.visibilityState === "visible") void calls.refresh();
+    }, AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [calls, goesOn, isLoading]);
+}

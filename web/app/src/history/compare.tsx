@@ -1,0 +1,194 @@
+import type { Message } from "@throughline/client";
+import { ArrowLeft } from "lucide-react";
+import { useMemo } from "react";
+import { Section } from "../chat/card/section.tsx";
+import { duration } from "../chat/clock.ts";
+import { grouped } from "../i18n/en.ts";
+import { useWords } from "../i18n/use.ts";
+import { language } from "../preferences.ts";
+import { Link } from "../shell/link.tsx";
+import { Failure } from "../ui/failure.tsx";
+import { callsOf, storyOf } from "./model/story.ts";
+import { turnAddressOf } from "./model/turn-filter.ts";
+import { turnLook } from "./model/turns.ts";
+import { inputOf, Shown, StoryTimeline, useMessage } from "./turn-detail.tsx";
+import { useTurnEvents } from "./turn-events.ts";
+import { type HistoryWords, turnStatusWord, useHistoryWords } from "./words.ts";
+
+interface CompareProps {
+  turns: readonly [string, string];
+  /** Where it leads to close it. */
+  close: string;
+}
+
+/** Two turns next to each other: what differs is marked, and their times stand on one axis. R: U5 */
+export function Compare({ turns: [first, second], close }: CompareProps) {
+  const words = useWords();
+  const own = useHistoryWords();
+  const one = useTurn(first);
+  const other = useTurn(second);
+  const failed = [one, other].find(({ error }) => error !== undefined);
+  return (
+    <section className="flex min-h-0 min-w-0 flex-1 flex-col">
+      <header className="flex min-h-13 flex-none items-center gap-2 border-b border-line px-4 min-[720px]:px-6">
+        <Link href={close} className="icon-button" aria-label={own.back} title={own.back}>
+          <ArrowLeft aria-hidden size={18} />
+        </Link>
+        <h1 className="text-[15px] font-semibold">{own.compareTwo}</h1>
+      </header>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+      <section className="compare-view" tabIndex={0} aria-label={own.compareTwo}>
+        {failed && <Failure error={failed.error} again={failed.again} />}
+        {one.known && other.known ? (
+          <Both turns={[one.known, other.known]} />
+        ) : (
+          failed === undefined && <p role="status">{words.loading}</p>
+        )}
+      </section>
+    </section>
+  );
+}
+
+function useTurn(turnId: string) {
+  const { events, error, again } = useTurnEvents(turnId);
+  const message = useMessage(events);
+  const known = useMemo(
+    () => (events && message ? { turnId, events, message, story: storyOf(events) } : undefined),
+    [turnId, events, message],
+  );
+  return { known, error, again };
+}
+
+type KnownTurn = NonNullable<ReturnType<typeof useTurn>["known"]>;
+
+function Both({ turns }: { turns: readonly [KnownTurn, KnownTurn] }) {
+  const own = useHistoryWords();
+  const whole = Math.max(...turns.map(({ story }) => story.whole));
+  const [one, other] = turns;
+  return (
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-5">
+      <table className="compared">
+        <caption className="sr-only">{own.compareTwo}</caption>
+        <thead>
+          <tr>
+            <td />
+            {turns.map(({ turnId, message }, at) => (
+              <th key={turnId} scope="col">
+                <span className="pill">{"AB"[at]}</span>{" "}
+                <Link href={turnAddressOf({ filter: {}, turn: turnId })} dir="auto">
+                  {inputOf(message) || own.noText}
+                </Link>
+              </th>
+            ))}
+            <th scope="col">{own.difference}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {FACTS.map(({ name, textOf, numberOf }) => {
+            const texts = turns.map(({ message }) => textOf(message, own));
+            // That they began at different times says nothing.
+            const isSame = texts[0] === texts[1] || name === beginName;
+            return (
+              <tr key={name(own)} data-differs={!isSame}>
+                <th scope="row">{name(own)}</th>
+                {texts.map((text, at) => (
+                  <td key={at}>
+                    {name === statusName ? (
+                      <span className="pill" data-look={turnLook(turns[at]?.message.status ?? "running")}>
+                        {text}
+                      </span>
+                    ) : (
+                      text || "–"
+                    )}
+                  </td>
+                ))}
+                <td>
+                  {name === beginName
+                    ? ""
+                    : isSame
+                      ? "="
+                      : differenceOf(numberOf?.(one.message), numberOf?.(other.message), own)}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      <h2 className="sr-only">{own.stepsAndCalls}</h2>
+      {turns.map((turn, at) => (
+        <Section key={turn.turnId} title={`${"AB"[at]} · ${own.stepsAndCalls}`}>
+          <StoryTimeline message={turn.message} story={turn.story} whole={whole} />
+        </Section>
+      ))}
+      <h2 className="sr-only">{own.answerText}</h2>
+      <div className="grid gap-5 min-[900px]:grid-cols-2">
+        {turns.map(({ turnId, events }, at) => (
+          <Section key={turnId} title={`${"AB"[at]} · ${own.answerText}`}>
+            <div className="travel-message">
+              <Shown events={events} count={events.length} />
+            </div>
+          </Section>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+interface Fact {
+  name(own: HistoryWords): string;
+  textOf(message: Message, own: HistoryWords): string;
+  /** Of what can be more or less. */
+  numberOf?(message: Message): number | undefined;
+}
+
+const SHORT: Intl.DateTimeFormatOptions = { dateStyle: "medium", timeStyle: "medium" };
+
+const statusName = (own: HistoryWords): string => own.status;
+const beginName = (own: HistoryWords): string => own.when;
+const count = (value: number | null | undefined): string => (value == null ? "" : grouped(value));
+const time = (value: number | null | undefined): string => (value == null ? "" : duration(value));
+
+const FACTS: readonly Fact[] = [
+  { name: statusName, textOf: ({ status }, own) => turnStatusWord(status ?? "running", own) },
+  {
+    name: beginName,
+    textOf: ({ started_at }) => new Date(started_at).toLocaleString(language.get(), SHORT),
+  },
+  { name: (own) => own.agent, textOf: ({ agent }) => agent },
+  { name: (own) => own.model, textOf: ({ model }) => model },
+  { name: (own) => own.mode, textOf: ({ mode }) => mode },
+  {
+    name: (own) => own.time,
+    textOf: ({ stats }) => time(stats?.wall_ms),
+    numberOf: ({ stats }) => stats?.wall_ms,
+  },
+  {
+    name: (own) => own.firstToken,
+    textOf: ({ stats }) => time(stats?.first_content_ms),
+    numberOf: ({ stats }) => stats?.first_content_ms ?? undefined,
+  },
+  {
+    name: (own) => own.tokensRead,
+    textOf: ({ usage }) => count(usage.input_tokens),
+    numberOf: ({ usage }) => usage.input_tokens ?? undefined,
+  },
+  {
+    name: (own) => own.tokensWritten,
+    textOf: ({ usage }) => count(usage.output_tokens),
+    numberOf: ({ usage }) => usage.output_tokens ?? undefined,
+  },
+  { name: (own) => own.steps, textOf: ({ step }) => count(step), numberOf: ({ step }) => step },
+  {
+    name: (own) => own.calls,
+    textOf: (message) => count(callsOf(message).size),
+    numberOf: (message) => callsOf(message).size,
+  },
+];
+
+/** `+25 %`: what the second one has more than the first. */
+function differenceOf(one: number | undefined, other: number | undefined, own: HistoryWords): string {
+  if (one === undefined || other === undefined) return own.differs;
+  if (one === 0) return `+${grouped(other)}`;
+  const share = Math.round(((other - one) / one) * 100);
+  return `${share > 0 ? "+" : share < 0 ? "−" : "±"}${Math.abs(share)} %`;
+}

@@ -1,0 +1,92 @@
+// A list that comes page by page, filtered. Framework-free. // R: U5
+
+export interface RowsState<F, R> {
+  filter: F;
+  rows: readonly R[];
+  /** Where the next page begins. */
+  next: string | undefined;
+  isLoading: boolean;
+  failure: unknown;
+}
+
+interface RowsPage<R> {
+  items: readonly R[];
+  next?: string | null;
+}
+
+/** A page with something on it, unless nothing is left: a search may end before anything was found, for want of time. */
+export async function filledPage<P extends RowsPage<unknown>>(
+  cursor: string | undefined,
+  fetchPage: (after: { cursor?: string }) => Promise<P>,
+): Promise<P> {
+  let page = await fetchPage(cursor === undefined ? {} : { cursor });
+  while (page.items.length === 0 && page.next != null) page = await fetchPage({ cursor: page.next });
+  return page;
+}
+
+/** Of one page. */
+export const ROWS = 100;
+
+export abstract class Rows<F, R, S extends RowsState<F, R>> {
+  readonly #listeners = new Set<() => void>();
+  #state: S;
+  /** Ends what is asked for something that is no longer shown. */
+  #asking = new AbortController();
+  #isAskingMore = false;
+
+  protected constructor(state: S) {
+    this.#state = state;
+  }
+
+  /** The first page, with what else is to be known of the list. */
+  protected abstract first(filter: F, signal: AbortSignal): Promise<Partial<S>>;
+  protected abstract page(filter: F, cursor: string, signal: AbortSignal): Promise<RowsPage<R>>;
+
+  readonly get = (): S => this.#state;
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  /** Shows what this filter lets through, from the newest. What was there stays until the answer comes. */
+  async show(filter: F): Promise<void> {
+    this.#asking.abort();
+    this.#asking = new AbortController();
+    const { signal } = this.#asking;
+    this.#isAskingMore = false;
+    this.#set({ filter, isLoading: true, failure: undefined });
+    try {
+      const found = await this.first(filter, signal);
+      if (!signal.aborted) this.#set({ isLoading: false }, found);
+    } catch (failure) {
+      if (!signal.aborted) this.#set({ failure, isLoading: false });
+    }
+  }
+
+  async refresh(): Promise<void> {
+    await this.show(this.#state.filter);
+  }
+
+  /** The next page, if there is one and it is not on its way. */
+  async more(): Promise<void> {
+    const { filter, next: cursor, isLoading } = this.#state;
+    if (cursor === undefined || isLoading || this.#isAskingMore) return;
+    this.#isAskingMore = true;
+    const { signal } = this.#asking;
+    try {
+      const page = await this.page(filter, cursor, signal);
+      if (signal.aborted) return;
+      this.#set({ rows: [...this.#state.rows, ...page.items], next: page.next ?? undefined });
+    } catch (failure) {
+      // Asked again only when somebody wants it: a server that refuses is not asked for ever.
+      if (!signal.aborted) this.#set({ failure, next: undefined });
+    } finally {
+      if (!signal.aborted) this.#isAskingMore = false;
+    }
+  }
+
+  #set(change: Partial<RowsState<F, R>>, more: Partial<S> = {}): void {
+    this.#state = { ...this.#state, ...change, ...more };
+    for (const listener of this.#listeners) listener();
+  }
+}

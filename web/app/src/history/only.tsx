@@ -1,0 +1,19 @@
+import { X } from "lucide-react";
+import { useHistoryWords } from "./words.ts";
+
+/** A filter that came with a link. */
+export function Only({ what, leave }: { what: string; leave(): void }) {
+  const own = useHistoryWords();
+  return (
+    <button
+      type="button"
+      className="chip"
+      aria-pressed="true"
+      aria-label={own.removeFilter(what)}
+      onClick={leave}
+    >
+      {what}
+      <X aria-hidden size={13} />
+    </button>
+  );
+}

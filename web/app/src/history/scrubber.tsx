@@ -1,0 +1,71 @@
+import type { Event } from "@throughline/client";
+import { type KeyboardEvent, type PointerEvent, useRef } from "react";
+import { duration } from "../chat/clock.ts";
+import { countUntil } from "./model/moments.ts";
+import { useHistoryWords } from "./words.ts";
+
+interface ScrubberProps {
+  events: readonly Event[];
+  whole: number;
+  /** So many of the events have come. */
+  count: number;
+  move(count: number): void;
+}
+
+/** A tenth of the turn, for the page keys. */
+const LEAP = 0.1;
+
+/** The moment that is looked at: a line over the bars of a turn that one drags, or moves from event to event by the keyboard. */
+export function Scrubber({ events, whole, count, move }: ScrubberProps) {
+  const own = useHistoryWords();
+  const place = useRef<HTMLDivElement>(null);
+  const begin = events[0]?.timestamp ?? 0;
+  // The end of what is known is now, for a turn that runs.
+  const at = count >= events.length ? whole : (events[count - 1]?.timestamp ?? begin) - begin;
+  const to = (ms: number): void => move(countUntil(events, Math.max(0, Math.min(whole, ms))));
+  const drag = ({ clientX }: PointerEvent): void => {
+    const box = place.current?.getBoundingClientRect();
+    if (box !== undefined && box.width > 0) to(((clientX - box.left) / box.width) * whole);
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const within = (next: number): number => Math.max(1, Math.min(events.length, next));
+    const steps: Record<string, () => void> = {
+      ArrowRight: () => move(within(count + 1)),
+      ArrowUp: () => move(within(count + 1)),
+      ArrowLeft: () => move(within(count - 1)),
+      ArrowDown: () => move(within(count - 1)),
+      PageUp: () => to(at + whole * LEAP),
+      PageDown: () => to(at - whole * LEAP),
+      Home: () => move(1),
+      End: () => move(events.length),
+    };
+    const step = steps[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    step();
+  };
+  return (
+    <div
+      ref={place}
+      role="slider"
+      tabIndex={0}
+      className="scrubber"
+      aria-label={own.whichMoment}
+      aria-valuemin={0}
+      aria-valuemax={whole}
+      aria-valuenow={at}
+      aria-valuetext={own.atMoment(duration(at), duration(whole))}
+      onKeyDown={onKeyDown}
+      onPointerDown={(event) => {
+        if (event.button !== 0) return;
+        event.currentTarget.setPointerCapture(event.pointerId);
+        drag(event);
+      }}
+      onPointerMove={(event) => {
+        if (event.currentTarget.hasPointerCapture(event.pointerId)) drag(event);
+      }}
+    >
+      <i style={{ left: `${whole > 0 ? (at / whole) * 100 : 100}%` }} />
+    </div>
+  );
+}

@@ -1,0 +1,23 @@
+import { useWords } from "../i18n/use.ts";
+import { Link } from "../shell/link.tsx";
+import { CALLS } from "./model/filter.ts";
+import { useHistoryWords } from "./words.ts";
+
+/** Turns, or the calls of all of them. */
+export function Tabs({ here }: { here: "turns" | "calls" }) {
+  const words = useWords();
+  const own = useHistoryWords();
+  return (
+    <>
+      <h1 className="text-[15px] font-semibold">{words.history}</h1>
+      <nav aria-label={words.history} className="segments">
+        <Link href="/history" aria-current={here === "turns" ? "page" : undefined}>
+          {own.turns}
+        </Link>
+        <Link href={CALLS} aria-current={here === "calls" ? "page" : undefined}>
+          {own.calls}
+        </Link>
+      </nav>
+    </>
+  );
+}

@@ -1,0 +1,192 @@
+// Tells of turns that end or ask while nobody looks at the page. Framework-free. R: A2, U6
+
+import type { CallBlock, Message, Throughline, TurnListener } from "@throughline/client";
+import type { Words } from "../i18n/words.ts";
+import type { Notice, Notifier } from "./show.ts";
+import { linesOf } from "./text.ts";
+
+/** So often turns that are no longer on the screen are looked at. */
+const LOOK_MS = 10_000;
+/** Answers that are begun are told of by their beginning. */
+const ANSWER_CHARS_MAX = 500;
+
+/** A turn, and where it is shown. */
+export interface Followed {
+  turnId: string;
+  conversationId: string | undefined;
+  title: string;
+}
+
+export interface NoticesOptions {
+  notifier: Notifier;
+  words(): Words;
+  /** Whether the user wants notifications in this browser. */
+  isWanted(): boolean;
+  isHidden(): boolean;
+  /** Whether whoever began these turns is still signed in. */
+  isSignedIn(): boolean;
+  /** So much has happened that nobody has seen. */
+  onUnseen(count: number): void;
+}
+
+export class Notices {
+  readonly #client: Throughline;
+  readonly #options: NoticesOptions;
+  /** Turns of conversations that were left, which go on by themselves. */
+  readonly #left = new Map<string, Followed>();
+  /** Notifications that are shown, as far as this page knows. */
+  readonly #shown = new Set<string>();
+  #unseen = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(client: Throughline, options: NoticesOptions) {
+    this.#client = client;
+    this.#options = options;
+  }
+
+  /** Listens to a turn as it comes. */
+  of(turn: Followed): TurnListener {
+    this.#left.delete(turn.turnId);
+    const asked = new Set<string>();
+    return {
+      onToolCall: (call) => {
+        const id = call.approval?.approval_id;
+        if (call.status === "awaiting_approval" && id !== undefined) {
+          if (asked.has(id)) return;
+          asked.add(id);
+          this.#ask(turn, call);
+        } else if (asked.size > 0 && call.status !== "awaiting_approval" && id !== undefined) {
+          void this.#close(tagOf(turn.turnId, id));
+        }
+      },
+    };
+  }
+
+  /** A turn has ended. */
+  ended({ turnId, conversationId, title }: Followed, message: Message): void {
+    const words = this.#options.words();
+    const told = {
+      completed: words.noticeDone,
+      error: words.noticeFailed,
+      length: words.noticeEnded,
+      limit: words.noticeEnded,
+      interrupted: words.noticeEnded,
+    } as Readonly<Record<string, string>>;
+    // Whoever has stopped it knows.
+    const name = told[message.status ?? ""];
+    if (name === undefined) return;
+    this.#tell({
+      tag: tagOf(turnId),
+      title: name,
+      body: linesOf(title, textOf(message)),
+      url: urlOf(conversationId),
+    });
+  }
+
+  /** The conversation of a turn that runs is no longer on the screen. */
+  left(turn: Followed): void {
+    this.#left.set(turn.turnId, turn);
+    this.#timer ??= setTimeout(this.#look, LOOK_MS);
+  }
+
+  /** Somebody looks at the page. */
+  readonly seen = (): void => {
+    if (this.#unseen > 0) this.#options.onUnseen(0);
+    this.#unseen = 0;
+    for (const tag of [...this.#shown]) void this.#close(tag);
+  };
+
+  #ask({ turnId, conversationId, title }: Followed, call: Readonly<CallBlock>): void {
+    const { approval } = call;
+    if (approval === undefined) return;
+    const words = this.#options.words();
+    const argumentsHash = approval.arguments_hash;
+    const denial = {
+      turnId,
+      approvalId: approval.approval_id,
+      ...(argumentsHash === undefined ? {} : { argumentsHash }),
+    };
+    this.#tell({
+      tag: tagOf(turnId, approval.approval_id),
+      title: words.noticeAsks,
+      body: linesOf(title, call.title || call.tool_name, call.input_summary),
+      url: `${urlOf(conversationId)}#question`,
+      // What a tool asks is answered with more than a word.
+      ...(approval.kind === "elicitation" ? {} : { denial: { denial, label: words.deny } }),
+    });
+  }
+
+  #tell(notice: Notice): void {
+    if (!this.#options.isHidden()) return;
+    this.#unseen += 1;
+    this.#options.onUnseen(this.#unseen);
+    if (!this.#options.isWanted()) return;
+    this.#shown.add(notice.tag);
+    // A system that shows none still has the tab's title.
+    void this.#options.notifier.show(notice).catch(() => undefined);
+  }
+
+  async #close(tag: string): Promise<void> {
+    if (!this.#shown.delete(tag)) return;
+    await this.#options.notifier.close(tag).catch(() => undefined);
+  }
+
+  readonly #look = (): void => {
+    this.#timer = undefined;
+    // Nothing is asked with a key that is good no longer.
+    if (!this.#options.isSignedIn()) return this.#left.clear();
+    void this.#lookAtLeft()
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#left.size > 0) this.#timer ??= setTimeout(this.#look, LOOK_MS);
+      });
+  };
+
+  async #lookAtLeft(): Promise<void> {
+    const { items: open } = await this.#client.call("GET /v1/turns");
+    const running = new Set(open.map(({ turn_id }) => turn_id));
+    for (const turn of [...this.#left.values()]) {
+      const { turnId: turn_id, conversationId, title } = turn;
+      if (!running.has(turn_id)) {
+        this.#left.delete(turn_id);
+        const { message } = await this.#client.call("GET /v1/turns/{turn_id}", { path: { turn_id } });
+        this.ended(turn, message);
+        continue;
+      }
+      const query = { turn_id, status: "awaiting_approval" };
+      const { items } = await this.#client.call("GET /v1/history/calls", { query });
+      for (const { tool_id, tool_name } of items) {
+        const tag = tagOf(turn_id, tool_id);
+        if (this.#known.has(tag)) continue;
+        this.#known.add(tag);
+        this.#tell({
+          tag,
+          title: this.#options.words().noticeAsks,
+          body: linesOf(title, tool_name),
+          url: `${urlOf(conversationId)}#question`,
+        });
+      }
+    }
+  }
+
+  /** Questions of turns that were left, which are told of once. */
+  readonly #known = new Set<string>();
+}
+
+function tagOf(turnId: string, question = ""): string {
+  return `throughline/${turnId}/${question}`;
+}
+
+function urlOf(conversationId: string | undefined): string {
+  return conversationId === undefined ? "/" : `/c/${encodeURIComponent(conversationId)}`;
+}
+
+/** How an answer begins. */
+function textOf({ blocks }: Message): string {
+  let text = "";
+  for (const block of blocks) {
+    if (block.kind === "text") text += `${block.text} `;
+    if (text.length >= ANSWER_CHARS_MAX) break;
+  }
+  return text.slice(0, ANSWER_CHARS_MAX);
+}

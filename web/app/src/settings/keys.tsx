@@ -1,0 +1,21 @@
+import type { MeInfo } from "@throughline/client";
+import { later } from "../ui/later.tsx";
+import { Panel } from "../ui/panel.tsx";
+import { useSettingsWords } from "./words.ts";
+
+const KeyList = later(() => import("./key-list.tsx"));
+
+/** Keys of the person, which are the browsers and programs that may come in as them. */
+export function Keys({ me }: { me: MeInfo | undefined }) {
+  const own = useSettingsWords();
+  if (me === undefined) return null;
+  const isAdmin = me.scopes.includes("admin");
+  return (
+    <Panel title={own.keys}>
+      <p className={`px-3.5 pt-3 text-[13px] text-muted ${isAdmin ? "" : "pb-3"}`}>
+        {isAdmin ? own.keysHow : own.keysOfAdmins}
+      </p>
+      {isAdmin && <KeyList user={me.user} isAdmin />}
+    </Panel>
+  );
+}

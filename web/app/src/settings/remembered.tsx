@@ -1,0 +1,110 @@
+import type { RememberedApproval } from "@throughline/client";
+import { useCallback, useState } from "react";
+import { useWords } from "../i18n/use.ts";
+import { useClient } from "../session/context.tsx";
+import { Link } from "../shell/link.tsx";
+import { Failure } from "../ui/failure.tsx";
+import { Panel } from "../ui/panel.tsx";
+import { isMatch, rowOf } from "./model/remembered.ts";
+import { moment, Row, useRows } from "./rows.tsx";
+import { useSettingsWords } from "./words.ts";
+
+const PAGE_ROWS = 200;
+
+/** Answers that hold for calls to come; each can be taken back. R: U4 */
+export function Remembered() {
+  const words = useWords();
+  const own = useSettingsWords();
+  const client = useClient();
+  const page = useCallback(
+    (cursor: string | undefined, signal: AbortSignal) =>
+      client.call("GET /v1/remembered", {
+        query: { everywhere: true, limit: PAGE_ROWS, ...(cursor === undefined ? {} : { cursor }) },
+        signal,
+      }),
+    [client],
+  );
+  const { rows, error, again, without, more } = useRows<RememberedApproval>(page);
+  const [search, setSearch] = useState("");
+  const [failure, setFailure] = useState<unknown>();
+  const forget = async (number: number): Promise<void> => {
+    try {
+      await client.call("DELETE /v1/remembered/{number}", { path: { number } });
+      setFailure(undefined);
+      without((row) => row.number === number);
+    } catch (error) {
+      setFailure(error);
+    }
+  };
+  const shown = rows?.items.filter((row) => isMatch(rowOf(row), search)) ?? [];
+  const none = rows?.items.length === 0 ? own.noRemembered : own.noMatch;
+  return (
+    <Panel title={own.remembered}>
+      <p className="px-3.5 pt-3 text-[13px] text-muted">{own.rememberedHow}</p>
+      {error !== undefined && <Failure error={error} again={again} />}
+      {failure !== undefined && <Failure error={failure} />}
+      {rows !== undefined && rows.items.length > 0 && (
+        <div className="px-3.5 pt-3">
+          <input
+            type="search"
+            className="field h-8"
+            value={search}
+            placeholder={own.searchRemembered}
+            aria-label={own.searchRemembered}
+            onChange={(event) => setSearch(event.currentTarget.value)}
+          />
+        </div>
+      )}
+      {shown.length === 0 && error === undefined && (
+        <p role="status" className="p-3.5 text-[13px] text-muted">
+          {rows === undefined ? words.loading : none}
+        </p>
+      )}
+      <ul className="py-1.5" data-remembered>
+        {shown.map((answer) => (
+          <Answer key={answer.number} answer={answer} forget={() => void forget(answer.number)} />
+        ))}
+      </ul>
+      {rows?.next !== undefined && (
+        <button type="button" className="button quiet mx-3.5 mb-3" onClick={more}>
+          {words.more}
+        </button>
+      )}
+    </Panel>
+  );
+}
+
+function Answer({ answer, forget }: { answer: RememberedApproval; forget(): void }) {
+  const own = useSettingsWords();
+  const row = rowOf(answer);
+  const which = { any: own.anyArguments, these: own.theseArguments, some: own.someArguments }[row.arguments];
+  return (
+    <Row
+      side={
+        <button type="button" className="button" aria-label={`${own.forget}: ${row.tool}`} onClick={forget}>
+          {own.forget}
+        </button>
+      }
+    >
+      <p className="flex flex-wrap items-center gap-2">
+        <span className="pill" data-look={row.isAllowed ? "good" : "bad"}>
+          {row.isAllowed ? own.allowed : own.denied}
+        </span>
+        <code className="font-semibold [overflow-wrap:anywhere]">{row.tool}</code>
+      </p>
+      <p className="mt-0.5 text-[12.5px] text-muted">
+        {[row.isAlways ? own.scopeAlways : own.scopeConversation, which, own.given(moment(answer.at))].join(
+          " · ",
+        )}
+      </p>
+      {row.detail !== undefined && (
+        <code className="mt-0.5 block text-[12px] [overflow-wrap:anywhere] text-muted">{row.detail}</code>
+      )}
+      {answer.conversation_id != null && (
+        <Link href={`/c/${answer.conversation_id}`} className="text-[12.5px] text-accent underline">
+          {own.toConversation}
+        </Link>
+      )}
+    </Row>
+  );
+}

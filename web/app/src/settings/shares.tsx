@@ -1,0 +1,25 @@
+import { useCallback } from "react";
+import { useClient } from "../session/context.tsx";
+import { ShareLinks } from "../shared/links.tsx";
+import { useSharedWords } from "../shared/words.ts";
+import { Panel } from "../ui/panel.tsx";
+import { useRows } from "./rows.tsx";
+
+/** Links to conversations that others may have. */
+export default function Shares() {
+  const own = useSharedWords();
+  const client = useClient();
+  const page = useCallback(
+    (cursor: string | undefined, signal: AbortSignal) =>
+      client.call("GET /v1/shares", { query: cursor === undefined ? {} : { cursor }, signal }),
+    [client],
+  );
+  return (
+    <Panel title={own.title}>
+      <p className="px-3.5 pt-3 text-[13px] text-muted">{own.titleHow}</p>
+      <div className="py-1.5">
+        <ShareLinks links={useRows(page)} none={own.none} />
+      </div>
+    </Panel>
+  );
+}

@@ -1,0 +1,208 @@
+// Files that go along with a message. R: T12
+
+import { Throughline } from "@throughline/client";
+import fc from "fast-check";
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import {
+  Attachments,
+  FILES_MAX,
+  FILES_TEXT_BYTES_MAX,
+  type Refusal,
+} from "../src/chat/composer/attachments.ts";
+import { fitting, IMAGE_SIDE_PX_MAX } from "../src/chat/composer/files/image.ts";
+import { FILE_TEXT_BYTES_MAX, textIn } from "../src/chat/composer/files/read.ts";
+import { filesIn, wordsIn } from "../src/chat/model/entry.ts";
+import { fileIn, labelled } from "../src/chat/model/file-text.ts";
+import { language } from "../src/preferences.ts";
+
+beforeEach(() => {
+  URL.createObjectURL = () => "blob:1";
+  URL.revokeObjectURL = vi.fn();
+});
+
+describe("a file as text", () => {
+  test("survives its label, whatever is in it", () => {
+    const name = fc.string({ unit: "grapheme" }).map((name) => name.replace(/\s+/g, " "));
+    const text = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("</file>", "</file>\n</file_>"));
+    fc.assert(
+      fc.property(name, text, fc.option(name, { nil: undefined }), (name, text, pages) => {
+        expect(fileIn(labelled({ name, text, pages }))).toEqual({ name, text, pages });
+      }),
+    );
+  });
+
+  test("is told apart from words", () => {
+    const said = [
+      { type: "text", text: "What is in it?" },
+      { type: "text", text: labelled({ name: "a.csv", text: "1,2" }) },
+      { type: "image", file_id: "file_1" },
+    ];
+    expect(wordsIn(said)).toBe("What is in it?");
+    expect(filesIn(said)).toEqual(said.slice(1));
+    expect(fileIn('<file name="a">')).toBeUndefined();
+    expect(fileIn('See <file name="a">\nb\n</file>')).toBeUndefined();
+  });
+});
+
+describe("bytes are text", () => {
+  const bytes = (...values: number[]) => new Uint8Array(values).buffer;
+  test.each<[string, ArrayBuffer, string | undefined]>([
+    ["UTF-8", new TextEncoder().encode("é\r\n你").buffer, "é\n你"],
+    ["UTF-16", bytes(0xff, 0xfe, 0x61, 0, 0x60, 0x4f), "a你"],
+    ["an old table", bytes(0x63, 0x61, 0x66, 0xe9), "café"],
+    ["a program", bytes(0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0), undefined],
+    ["a zip", bytes(0x50, 0x4b, 3, 4, 20, 0), undefined],
+  ])("%s", (_, content, text) => expect(textIn(content)).toBe(text));
+
+  test("of the encoding that tables have where the page is read", () => {
+    language.set("zh-CN");
+    expect(textIn(bytes(0xc4, 0xe3))).toBe("你");
+    language.set("en");
+  });
+
+  test("also where a character is cut off", () => {
+    const [first, second] = new TextEncoder().encode("你");
+    expect(textIn(bytes(0x61, first ?? 0, second ?? 0), "begun")).toBe("a");
+  });
+});
+
+test("a picture gets no side that models do not look at, and keeps its shape", () => {
+  expect(fitting(4_000, 3_000)).toEqual({ width: IMAGE_SIDE_PX_MAX, height: 1_536 });
+  expect(fitting(100, 9_000)).toEqual({ width: 23, height: IMAGE_SIDE_PX_MAX });
+  expect(fitting(1, 100_000)).toEqual({ width: 1, height: IMAGE_SIDE_PX_MAX });
+  expect(fitting(800, 600)).toEqual({ width: 800, height: 600 });
+});
+
+describe("in the composer", () => {
+  /** A server that answers these paths with these bodies. */
+  const attachments = (answers: Record<string, unknown> = {}) => {
+    const asked: string[] = [];
+    const answer = async (input: RequestInfo | URL, init?: RequestInit) => {
+      const url = new URL(input instanceof Request ? input.url : input);
+      const method = input instanceof Request ? input.method : (init?.method ?? "GET");
+      const name = `${method} ${url.pathname}${url.search}`;
+      asked.push(name);
+      const body = answers[name];
+      if (body instanceof Response) return body;
+      return body === undefined ? new Response(null, { status: 204 }) : Response.json(body);
+    };
+    const client = new Throughline({ baseUrl: "http://server", fetch: answer as typeof fetch });
+    return { asked, attachments: new Attachments(client) };
+  };
+  const refused = (of: Attachments): Refusal[] => of.get().refused.map(({ why }) => why);
+  const texts = (of: Attachments) =>
+    of.get().list.map(({ said }) => (said?.type === "text" ? fileIn(said.text) : said));
+
+  test("text goes along, and what is no text is refused with a reason", async () => {
+    const { attachments: of } = attachments();
+    await of.add([
+      new File(["a,b\n1,2"], "a.csv", { type: "text/csv" }),
+      new File(["fn main() {}"], "main.rs"),
+      new File(["<svg/>"], "a.svg", { type: "image/svg+xml" }),
+      new File([new Uint8Array([0x50, 0x4b, 3, 4])], "a.docx"),
+      new File([""], "empty.txt"),
+      new File(["x".repeat(FILE_TEXT_BYTES_MAX + 1)], "long.txt"),
+      new File([new Uint8Array(FILE_TEXT_BYTES_MAX + 1)], "film.bin"),
+    ]);
+    expect(texts(of).map((file) => file && "name" in file && file.name)).toEqual([
+      "a.csv",
+      "main.rs",
+      "a.svg",
+    ]);
+    expect(
+      of
+        .get()
+        .refused.map(({ name, why }) => `${name} ${why}`)
+        .sort(),
+    ).toEqual(["a.docx binary", "empty.txt empty", "film.bin binary", "long.txt too_long"]);
+    // What comes next lets the old reasons go.
+    await of.add([new File(["x"], "x.txt")]);
+    expect(refused(of)).toEqual([]);
+    expect(of.take()).toHaveLength(4);
+    expect(of.get()).toEqual({ list: [], refused: [] });
+  });
+
+  test("a message has room for so many files and so much text", async () => {
+    const { attachments: of } = attachments();
+    const part = "x".repeat(FILE_TEXT_BYTES_MAX);
+    await of.add(Array.from({ length: 3 }, (_, at) => new File([part], `${at}.txt`)));
+    expect(3 * FILE_TEXT_BYTES_MAX).toBeGreaterThan(FILES_TEXT_BYTES_MAX);
+    expect([of.get().list.length, refused(of)]).toEqual([2, ["together"]]);
+    const many = attachments().attachments;
+    await many.add(Array.from({ length: FILES_MAX + 1 }, (_, at) => new File(["x"], `${at}.txt`)));
+    expect([many.get().list.length, refused(many)]).toEqual([FILES_MAX, ["too_many"]]);
+  });
+
+  test("the text of a PDF comes a part at a time, and its file does not stay", async () => {
+    const { asked, attachments: of } = attachments({
+      "POST /v1/files?name=a.pdf": { id: "file_1" },
+      "GET /v1/files/file_1/text?from_page=1": {
+        pages: 3,
+        texts: [{ page: 1, text: "One" }],
+        unreadable_pages: [],
+        next_page: 2,
+      },
+      "GET /v1/files/file_1/text?from_page=2": {
+        pages: 3,
+        texts: [{ page: 3, text: "Three" }],
+        unreadable_pages: [],
+      },
+    });
+    await of.add([new File(["%PDF-1.4"], "a.pdf")]);
+    expect(texts(of)).toEqual([{ name: "a.pdf", text: "[page 1]\nOne\n\n[page 3]\nThree", pages: "1-3" }]);
+    expect(asked.at(-1)).toBe("DELETE /v1/files/file_1");
+  });
+
+  test("of a PDF that is too long the pages go along that fit", async () => {
+    const page = (page: number) => ({ page, text: "x".repeat(FILE_TEXT_BYTES_MAX / 2) });
+    const { attachments: of } = attachments({
+      "POST /v1/files?name=a.pdf": { id: "file_1" },
+      "GET /v1/files/file_1/text?from_page=1": { pages: 9, texts: [page(1), page(2)], unreadable_pages: [] },
+    });
+    await of.add([new File(["%PDF-1.4"], "a.pdf", { type: "application/pdf" })]);
+    expect(texts(of)).toMatchObject([{ pages: "1-1 of 9" }]);
+  });
+
+  test("a scanned PDF is refused, and what the server says is kept", async () => {
+    const { attachments: of } = attachments({
+      "POST /v1/files?name=a.pdf": { id: "file_1" },
+      "GET /v1/files/file_1/text?from_page=1": { pages: 2, texts: [], unreadable_pages: [] },
+      "POST /v1/files?name=b.pdf": { id: "file_2" },
+      "GET /v1/files/file_2/text?from_page=1": Response.json(
+        {
+          error: {
+            code: "encrypted_pdf",
+            type: "invalid_request_error",
+            message: "the PDF needs a password",
+            param: null,
+          },
+        },
+        { status: 422 },
+      ),
+    });
+    await of.add([new File(["%PDF-1.4"], "a.pdf")]);
+    expect([of.get().list, refused(of)]).toEqual([[], ["no_text"]]);
+    await of.add([new File(["%PDF-1.4"], "b.pdf")]);
+    expect(refused(of)).toMatchObject([{ error: { code: "encrypted_pdf" } }]);
+  });
+
+  test("what is taken away while it is read does not come back", async () => {
+    const { attachments: of } = attachments({ "POST /v1/files?name=a.png": { id: "file_1" } });
+    const added = of.add([new File(["x"], "a.png", { type: "image/png" })]);
+    const [one] = of.get().list;
+    expect(one?.said).toBeUndefined();
+    of.remove(one?.key ?? 0);
+    await added;
+    expect(of.get()).toEqual({ list: [], refused: [] });
+  });
+
+  test("a message that is taken back brings its files", async () => {
+    const { attachments: of } = attachments();
+    of.restore([
+      { type: "text", text: "words" },
+      { type: "text", text: labelled({ name: "a.csv", text: "1,2" }) },
+      { type: "image", file_id: "file_1", url: "blob:2", name: "a.png" },
+    ]);
+    expect(of.get().list.map(({ name }) => name)).toEqual(["a.csv", "a.png"]);
+  });
+});

@@ -1,0 +1,102 @@
+import { act, render, screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { en } from "../src/i18n/en.ts";
+import { language } from "../src/preferences.ts";
+import { later, type Missed } from "../src/ui/later.tsx";
+
+const GONE = new TypeError("Failed to fetch dynamically imported module");
+const entry = document.createElement("script");
+
+beforeEach(() => {
+  language.set("en");
+  vi.stubGlobal(
+    "fetch",
+    async () => new Response('<script src="/assets/index-1.js"></script><div id="root">'),
+  );
+});
+
+afterEach(() => {
+  entry.remove();
+  vi.unstubAllGlobals();
+});
+
+/** A part that cannot be fetched until somebody says that it is there. */
+function part(missed?: Missed) {
+  let isThere = false;
+  const fetch = vi.fn(async () => {
+    if (!isThere) throw GONE;
+    return { default: ({ name }: { name: string; close?: () => void }) => <p>{`the part of ${name}`}</p> };
+  });
+  return { Part: later(fetch, missed), fetch, come: () => (isThere = true) };
+}
+
+const tryAgain = () => screen.findByRole("button", { name: en.tryAgain });
+
+test("a part that cannot be fetched says so in its place, and comes when somebody tries again", async () => {
+  const { Part, fetch, come } = part();
+  render(
+    <>
+      <p>beside it</p>
+      <Part name="Ann" meanwhile={<i>meanwhile</i>} />
+    </>,
+  );
+  expect(screen.getByText("meanwhile")).toBeInTheDocument();
+  await tryAgain();
+  expect(screen.getByRole("status")).toHaveTextContent(en.partFailed);
+  expect(screen.getByText("beside it")).toBeInTheDocument();
+  expect(screen.getByText("meanwhile"), "what stands for it stays").toBeInTheDocument();
+  expect(screen.queryByRole("button", { name: en.reload })).toBeNull();
+  await userEvent.click(await tryAgain());
+  expect(await screen.findByRole("button", { name: en.reload }), "the second time").toBeInTheDocument();
+  come();
+  await userEvent.click(await tryAgain());
+  expect(await screen.findByText("the part of Ann")).toBeInTheDocument();
+  expect(screen.queryByText("meanwhile")).toBeNull();
+  expect(fetch).toHaveBeenCalledTimes(3);
+});
+
+test("it comes by itself when the network is back, and when it is opened again", async () => {
+  const { Part, fetch, come } = part();
+  const first = render(<Part name="Ann" />);
+  await tryAgain();
+  act(() => void window.dispatchEvent(new Event("online")));
+  await waitFor(() => expect(fetch).toHaveBeenCalledTimes(2));
+  first.unmount();
+  come();
+  render(<Part name="Ben" />);
+  expect(await screen.findByText("the part of Ben")).toBeInTheDocument();
+  act(() => void window.dispatchEvent(new Event("online")));
+  expect(fetch, "what is there is not asked for again").toHaveBeenCalledTimes(3);
+});
+
+test("a dialog that does not come can be closed", async () => {
+  const close = vi.fn();
+  const { Part } = part("above");
+  render(<Part name="Ann" close={close} />);
+  await userEvent.click(await screen.findByRole("button", { name: en.close }));
+  expect(close).toHaveBeenCalledOnce();
+});
+
+test("what nobody has asked for is not missed", async () => {
+  const { Part, fetch } = part("nowhere");
+  const { container } = render(<Part name="Ann" />);
+  await waitFor(() => expect(fetch).toHaveBeenCalledOnce());
+  await act(async () => undefined);
+  expect(container).toBeEmptyDOMElement();
+});
+
+test("if the server has a newer page, loading that is what helps", async () => {
+  entry.type = "module";
+  // Its address alone: nothing is fetched here.
+  entry.setAttribute("src", "/assets/index-0.js");
+  document.head.append(entry);
+  const reload = vi.fn();
+  vi.stubGlobal("location", { ...location, reload });
+  const { Part } = part();
+  render(<Part name="Ann" />);
+  await screen.findByText(en.pageOutdated);
+  expect(screen.queryByRole("button", { name: en.tryAgain })).toBeNull();
+  await userEvent.click(screen.getByRole("button", { name: en.reload }));
+  expect(reload).toHaveBeenCalledOnce();
+});

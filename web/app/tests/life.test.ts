@@ -1,0 +1,105 @@
+import { emptyMessage, TurnStore } from "@throughline/client";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { directionOf, live, moodOf, motionAt, type Talk } from "../src/avatar/life.ts";
+
+const done: string[] = [];
+const stage = {
+  mood: (mood: string): void => void done.push(mood),
+  look: (x?: number, y?: number): void => void done.push(x === undefined ? "at you" : `at ${x} ${y}`),
+};
+
+beforeEach(() => {
+  done.length = 0;
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+  document.body.innerHTML = "";
+});
+
+function rect(left: number, top: number, width = 100, height = 100): DOMRect {
+  return { left, top, width, height } as DOMRect;
+}
+
+/** A card in this state, where it is on the screen. */
+function card(status: string, place: DOMRect): void {
+  const element = document.createElement("div");
+  element.className = "card";
+  element.dataset.status = status;
+  element.getBoundingClientRect = () => place;
+  document.body.replaceChildren(element);
+}
+
+function talking(status?: "running" | "awaiting_approval") {
+  const store = new TurnStore({
+    ...emptyMessage(),
+    blocks: status === undefined ? [] : [{ kind: "tool_call", tool_id: "c", tool_name: "t", status }],
+  });
+  const listeners = new Set<() => void>();
+  const state = { running: { key: "1", turnId: "turn_1", store, said: undefined } as unknown };
+  const talk = {
+    get: () => ({ ...state, phase: "ready", connection: undefined, isStopping: false }),
+    subscribe: (listener: () => void) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  } as unknown as Talk;
+  const face = document.createElement("div");
+  face.getBoundingClientRect = () => rect(900, 200);
+  const stop = live(stage, talk, () => face);
+  return { state, stop, tell: () => [...listeners].map((listener) => listener()), listeners };
+}
+
+// R: U2
+test("it thinks while the model does, and looks at nobody but you", () => {
+  const { state, tell, stop } = talking();
+  vi.advanceTimersByTime(20);
+  expect(done).toEqual(["thinks", "at you"]);
+  state.running = undefined;
+  tell();
+  vi.advanceTimersByTime(20);
+  expect(done).toEqual(["thinks", "at you", "rest", "at you"]);
+  stop();
+});
+
+test("it looks at the card that runs, also where that is scrolled to", () => {
+  card("running", rect(400, 100));
+  const { stop } = talking("running");
+  vi.advanceTimersByTime(20);
+  expect(done).toEqual(["watches", "at -1 -0.15"]);
+  card("running", rect(650, 400));
+  document.dispatchEvent(new Event("scroll"));
+  vi.advanceTimersByTime(20);
+  expect(done.at(-1)).toBe("at -0.5 0.45");
+  stop();
+});
+
+test("at a question it looks there and at you in turns, until it is answered", () => {
+  card("awaiting_approval", rect(650, 175));
+  const { state, tell, stop, listeners } = talking("awaiting_approval");
+  vi.advanceTimersByTime(20);
+  expect(done).toEqual(["waits", "at -0.5 0"]);
+  vi.advanceTimersByTime(2_700);
+  expect(done.at(-1)).toBe("at you");
+  vi.advanceTimersByTime(1_900);
+  expect(done.at(-1)).toBe("at -0.5 0");
+  state.running = undefined;
+  tell();
+  vi.advanceTimersByTime(20);
+  expect(done.slice(-2)).toEqual(["rest", "at you"]);
+  stop();
+  expect([vi.getTimerCount(), listeners.size], "nothing is left behind").toEqual([0, 0]);
+});
+
+test("a direction is never farther than to the side, and writing is no mood", () => {
+  expect(directionOf(rect(0, 0), rect(9_000, -9_000))).toEqual({ x: 1, y: -1 });
+  expect(moodOf("writing")).toBe("rest");
+  expect(moodOf("reconnecting")).toBe("rest");
+});
+
+test("it shrugs at a failure, and at nothing else", () => {
+  expect(motionAt({ status: "error" })).toBe("Shrug");
+  expect(motionAt({ status: "timed_out" })).toBe("Shrug");
+  expect(motionAt({ status: "denied" })).toBeUndefined();
+  expect(motionAt({ status: "success" })).toBeUndefined();
+});

@@ -1,0 +1,192 @@
+import type { CallBlock, Message, Throughline } from "@throughline/client";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { en } from "../src/i18n/en.ts";
+import { denialIn } from "../src/notices/denial.ts";
+import { type Followed, Notices } from "../src/notices/notices.ts";
+import type { Notice } from "../src/notices/show.ts";
+import { lineOf, linesOf } from "../src/notices/text.ts";
+import { tab } from "../src/shell/tab.ts";
+
+const TURN: Followed = { turnId: "turn_1", conversationId: "conv_1", title: "Tea" };
+
+function message(status: Message["status"], text = "It is in."): Message {
+  return { status, blocks: [{ kind: "text", text, state: "complete" }] } as unknown as Message;
+}
+
+function asking(approvalId = "approval_1", more: Partial<CallBlock> = {}): CallBlock {
+  return {
+    kind: "tool_call",
+    status: "awaiting_approval",
+    tool_name: "demo_calendar",
+    title: "Calendar entry",
+    input_summary: "title: Tea",
+    approval: { approval_id: approvalId, arguments_hash: "abc", rule: "effect:write" },
+    ...more,
+  } as CallBlock;
+}
+
+function watched({ isWanted = true, answer = (_: string): unknown => ({ items: [] }) } = {}) {
+  const shown: Notice[] = [];
+  const closed: string[] = [];
+  const page = { isHidden: true, isSignedIn: true, unseen: 0 };
+  const client = { call: vi.fn(async (route: string) => answer(route)) } as unknown as Throughline;
+  const notices = new Notices(client, {
+    notifier: {
+      show: async (notice) => void shown.push(notice),
+      close: async (tag) => void closed.push(tag),
+    },
+    words: () => en,
+    isWanted: () => isWanted,
+    isHidden: () => page.isHidden,
+    isSignedIn: () => page.isSignedIn,
+    onUnseen: (count) => {
+      page.unseen = count;
+    },
+  });
+  return { notices, shown, closed, page };
+}
+
+// R: A2, U6
+describe("notices", () => {
+  test("tell of a question once, with a way to deny it, and are taken back with its answer", () => {
+    const { notices, shown, closed, page } = watched();
+    const listener = notices.of(TURN);
+    listener.onToolCall?.(asking(), 0);
+    listener.onToolCall?.(asking(), 0);
+    expect(shown).toEqual([
+      {
+        tag: "throughline/turn_1/approval_1",
+        title: en.noticeAsks,
+        body: "Tea\nCalendar entry\ntitle: Tea",
+        url: "/c/conv_1#question",
+        denial: {
+          label: en.deny,
+          denial: { turnId: "turn_1", approvalId: "approval_1", argumentsHash: "abc" },
+        },
+      },
+    ]);
+    expect(page.unseen).toBe(1);
+    listener.onToolCall?.(asking("approval_1", { status: "denied" }), 0);
+    expect(closed).toEqual(["throughline/turn_1/approval_1"]);
+  });
+
+  test("offer no denial of what is answered with more than a word", () => {
+    const { notices, shown } = watched();
+    const approval = { approval_id: "approval_1", kind: "elicitation", rule: "" };
+    notices.of(TURN).onToolCall?.(asking("approval_1", { approval } as unknown as Partial<CallBlock>), 0);
+    expect(shown[0]?.denial).toBeUndefined();
+  });
+
+  test.each([
+    ["completed", en.noticeDone],
+    ["error", en.noticeFailed],
+    ["length", en.noticeEnded],
+    ["cancelled", undefined],
+  ] as const)("of a turn that ended with %s say %o", (status, expected) => {
+    const { notices, shown } = watched();
+    notices.ended(TURN, message(status));
+    expect(shown.map(({ title, body, url }) => [title, body, url])).toEqual(
+      expected === undefined ? [] : [[expected, "Tea\nIt is in.", "/c/conv_1"]],
+    );
+  });
+
+  test("are for whoever does not look, and wants them", () => {
+    const { notices, shown, page } = watched();
+    page.isHidden = false;
+    notices.of(TURN).onToolCall?.(asking(), 0);
+    notices.ended(TURN, message("completed"));
+    expect([shown, page.unseen]).toEqual([[], 0]);
+    const unwanted = watched({ isWanted: false });
+    unwanted.notices.ended(TURN, message("completed"));
+    expect([unwanted.shown, unwanted.page.unseen], "the tab says it all the same").toEqual([[], 1]);
+  });
+
+  test("are gone once somebody looks", () => {
+    const { notices, closed, page } = watched();
+    notices.ended(TURN, message("completed"));
+    notices.of(TURN).onToolCall?.(asking(), 0);
+    expect(page.unseen).toBe(2);
+    notices.seen();
+    expect(page.unseen).toBe(0);
+    expect(closed).toEqual(["throughline/turn_1/", "throughline/turn_1/approval_1"]);
+  });
+});
+
+describe("a turn of a conversation that was left", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  test("is told of when it asks, once, and when it has ended", async () => {
+    let isRunning = true;
+    const answer = (route: string): unknown => {
+      if (route === "GET /v1/turns") return { items: isRunning ? [{ turn_id: "turn_1" }] : [] };
+      if (route === "GET /v1/turns/{turn_id}") return { message: message("completed") };
+      return { items: [{ tool_id: "call_1", tool_name: "demo_calendar" }] };
+    };
+    const { notices, shown } = watched({ answer });
+    notices.left(TURN);
+    await vi.advanceTimersByTimeAsync(25_000);
+    expect(shown.map(({ body, denial }) => [body, denial])).toEqual([["Tea\ndemo_calendar", undefined]]);
+    isRunning = false;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(shown.at(-1)?.title).toBe(en.noticeDone);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(shown).toHaveLength(2);
+    expect(vi.getTimerCount(), "nothing is looked at any more").toBe(0);
+  });
+});
+
+test("nothing is asked for whoever has signed out", async () => {
+  vi.useFakeTimers();
+  const answer = vi.fn(() => ({ items: [{ turn_id: "turn_1" }] }));
+  const { notices, page } = watched({ answer });
+  notices.left(TURN);
+  page.isSignedIn = false;
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([answer.mock.calls.length, vi.getTimerCount()]).toEqual([0, 0]);
+  vi.useRealTimers();
+});
+
+// R: A5
+describe("lines of a notification", () => {
+  test.each([
+    ["pay\u202egpj.exe", "pay\\u202egpj.exe"],
+    ["a\u200bb\u2066c", "a\\u200bb\\u2066c"],
+    ["two\r\nlines\tand\u2028more", "two lines and more"],
+    ["👩\u200d💻", "👩\\u200d💻"],
+    ["", ""],
+  ])("%j is %j", (text, expected) => expect(lineOf(text)).toBe(expected));
+
+  test("are as long as a system shows, whatever is in them", () => {
+    expect(Array.from(lineOf("😀".repeat(5_000)))).toHaveLength(120);
+    expect(lineOf("\u202e".repeat(5_000)).length).toBeLessThanOrEqual(120);
+    expect(linesOf("a\nb", undefined, " ", "c")).toBe("a b\nc");
+  });
+});
+
+test("a denial is one of a question, or none", () => {
+  expect(denialIn({ turnId: "t", approvalId: "a", argumentsHash: 1, more: 2 })).toEqual({
+    turnId: "t",
+    approvalId: "a",
+  });
+  for (const other of [null, "deny", {}, { turnId: 1, approvalId: "a" }])
+    expect(denialIn(other)).toBeUndefined();
+});
+
+test("the tab says what waits, else what is new, and the icon how much", () => {
+  const badges: number[] = [];
+  vi.stubGlobal("navigator", {
+    setAppBadge: async (count: number) => void badges.push(count),
+    clearAppBadge: async () => void badges.push(0),
+  });
+  tab.show("Tea · Throughline", 0, "");
+  tab.setUnseen(1);
+  expect(document.title).toBe("(1) Tea · Throughline");
+  tab.show("Tea · Throughline", 2, "(2) Waiting for you");
+  expect(document.title).toBe("(2) Waiting for you · Tea · Throughline");
+  tab.setUnseen(0);
+  tab.show("Tea · Throughline", 0, "");
+  expect(document.title).toBe("Tea · Throughline");
+  expect(badges).toEqual([1, 2, 0]);
+  vi.unstubAllGlobals();
+});

@@ -1,0 +1,108 @@
+// Saved prompts: their placeholders, and the library as the server has it. R: U6
+
+import { ApiError, type SavedPrompt, Throughline } from "@throughline/client";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { foundIn, PromptLibrary, typedIn } from "../src/chat/prompts/library.ts";
+import { filledIn, placeholdersIn } from "../src/chat/prompts/placeholders.ts";
+
+const prompt = (name: string, text = "", version = 1): SavedPrompt => ({
+  name,
+  text,
+  version,
+  updated_at: 1,
+});
+
+describe("placeholders", () => {
+  test.each<[string, string[]]>([
+    ["About {{topic}} for {{ audience }}, {{topic}} again", ["topic", "audience"]],
+    ["{{ }} {{}} {{a\nb}} {single} {{{x}}}", ["x"]],
+    [`{{${"x".repeat(61)}}}`, []],
+    ["{{主题}}", ["主题"]],
+  ])("%j asks for %j", (text, names) => expect(placeholdersIn(text)).toEqual(names));
+
+  test("are filled in at once, and an answer asks nothing", () => {
+    expect(filledIn("{{a}} and {{ b }}, {{a}}", { a: "{{b}}", b: "$&" })).toBe("{{b}} and $&, {{b}}");
+    expect(filledIn("a {{gone}} b {{ }}", {})).toBe("a  b {{ }}");
+    expect(filledIn("{{toString}}", {})).toBe("");
+  });
+
+  test("no text but those is changed", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), (text) => {
+        fc.pre(placeholdersIn(text).length === 0);
+        expect(filledIn(text, {})).toBe(text);
+      }),
+    );
+  });
+});
+
+test("prompts are found by their name, then by their text; spaces of a name are not typed", () => {
+  const all = [prompt("Reply", "to a report"), prompt("Weekly report", "x")];
+  expect(foundIn(all, "REPORT").map(({ name }) => name)).toEqual(["Weekly report", "Reply"]);
+  expect(foundIn(all, "")).toEqual(all);
+  expect(typedIn(all, "/weeklyre").map(({ name }) => name)).toEqual(["Weekly report"]);
+  expect(typedIn(all, "/")).toEqual(all);
+});
+
+describe("the library", () => {
+  const library = (answers: Record<string, unknown>) => {
+    const asked: string[] = [];
+    const answer = async (input: RequestInfo | URL, init?: RequestInit) => {
+      const request = new Request(input, init);
+      const name = `${request.method} ${new URL(request.url).pathname}`;
+      asked.push(`${name} ${await request.text()}`.trim());
+      const body = answers[name];
+      if (body instanceof Response) return body;
+      return body === undefined ? new Response(null, { status: 204 }) : Response.json(body);
+    };
+    const client = new Throughline({ baseUrl: "http://server", fetch: answer as typeof fetch });
+    return { asked, library: new PromptLibrary(client) };
+  };
+
+  test("saves a new one only where there is none, and a changed one only over what was seen", async () => {
+    const { asked, library: of } = library({
+      "GET /v1/saved-prompts": { items: [prompt("b", "B", 3)] },
+      "PUT /v1/saved-prompts/a": prompt("a", "A"),
+      "PUT /v1/saved-prompts/b": prompt("b", "BB", 4),
+    });
+    await Promise.all([of.load(), of.load()]);
+    await of.save("a", "A");
+    await of.save("b", "BB", prompt("b", "B", 3));
+    expect(asked).toEqual([
+      "GET /v1/saved-prompts",
+      'PUT /v1/saved-prompts/a {"text":"A","version":0}',
+      'PUT /v1/saved-prompts/b {"text":"BB","version":3}',
+    ]);
+    expect(of.get().prompts).toEqual([prompt("a", "A"), prompt("b", "BB", 4)]);
+  });
+
+  test("renames one without losing it, and deletes", async () => {
+    const { asked, library: of } = library({
+      "GET /v1/saved-prompts": { items: [prompt("old", "text")] },
+      "PUT /v1/saved-prompts/new": prompt("new", "text"),
+    });
+    await of.load();
+    await of.save("new", "text", prompt("old", "text"));
+    expect(asked.slice(1)).toEqual([
+      'PUT /v1/saved-prompts/new {"text":"text","version":0}',
+      "DELETE /v1/saved-prompts/old",
+    ]);
+    await of.remove("new");
+    expect(of.get().prompts).toEqual([]);
+  });
+
+  test("shows what it knows when the server cannot be reached, and throws what is refused", async () => {
+    const { library: of } = library({
+      "PUT /v1/saved-prompts/a": Response.json(
+        { error: { code: "too_many_prompts", type: "conflict", message: "many", param: null } },
+        { status: 409 },
+      ),
+      "GET /v1/saved-prompts": Response.json({}, { status: 500 }),
+    });
+    await of.load();
+    expect(of.get().failure).toBeInstanceOf(ApiError);
+    await expect(of.save("a", "A")).rejects.toMatchObject({ code: "too_many_prompts" });
+    expect(of.get().prompts).toBeUndefined();
+  });
+});

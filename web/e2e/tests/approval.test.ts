@@ -1,0 +1,130 @@
+// Questions as people read them, and answers that mean what people mean. R: A2
+
+import { expect, test } from "vitest";
+import { House } from "../house.ts";
+import { type Rule, Server } from "../server.ts";
+
+const entry = (title: string): Rule => ({
+  times: 1,
+  does: [{ call: { name: "demo_calendar", arguments: { title, when: "2026-11-23T08:00" } } }],
+});
+const say = (text: string): Rule => ({ times: 1, does: [{ say: text }] });
+
+const house = House.of(() => Server.start());
+
+/** The first call is answered so; whether the second one, with other arguments, asks again. */
+async function asksAgain(choice: string, onlyThese: boolean): Promise<boolean> {
+  const rules = [entry("Tea"), say("One."), entry("Lunch"), say("Two.")];
+  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("first");
+  const question = page.getByRole("group", { name: /wants to run/ });
+  await question.waitFor();
+  // By keyboard alone.
+  await page.keyboard.press("F6");
+  await page.keyboard.press("Shift+A");
+  await question.getByText(/never ask again/).waitFor();
+  if (onlyThese) await question.getByRole("checkbox").check();
+  await somebody.picture(`approval-lasting-${onlyThese ? "these" : "any"}`);
+  expect(await somebody.violations()).toEqual([]);
+  await question.getByRole("button", { name: choice }).click();
+  await page.locator(".markdown", { hasText: "One." }).waitFor();
+  await somebody.settled();
+  await somebody.say("second");
+  const done = page.locator(".card[data-status=success]").nth(1);
+  await question.or(done).first().waitFor();
+  return (await question.count()) > 0;
+}
+
+// R: A2 (D2)
+test("a tool that is allowed in this conversation does not ask again, whatever its arguments", async () => {
+  expect(await asksAgain("This tool in this conversation", false)).toBe(false);
+});
+
+// R: A2 (D2)
+test("a tool that is always allowed with these arguments only asks for others", async () => {
+  expect(await asksAgain("Always this tool", true)).toBe(true);
+});
+
+// R: A2 (critique 3, 25)
+test("a question is a sentence with fields, its JSON one press away, and no word of the engine in it", async () => {
+  const somebody = await house.visitor({}, await house.own(Server.scripted([entry("Tea"), say("One.")])));
+  const { page } = somebody;
+  await somebody.say("first");
+  const question = page.getByRole("group", { name: /wants to run/ });
+  await question.waitFor();
+  expect(await question.locator(".asked-fields dt").allInnerTexts()).toEqual(["title", "when"]);
+  expect(await question.locator(".asked-fields dd").allInnerTexts()).toEqual(["Tea", "2026-11-23T08:00"]);
+  expect(await question.innerText()).not.toContain("effect:");
+  await somebody.picture("approval-fields");
+  await question.getByRole("button", { name: "Raw" }).click();
+  expect(await question.locator("pre").innerText()).toContain('"title": "Tea"');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await somebody.inTheme("dark");
+  await somebody.picture("approval-fields-phone-dark");
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
+});
+
+// R: A2 (issue 18: a denial can be remembered)
+test("a denial that lasts is given by keyboard alone, and the next call is denied without a question", async () => {
+  const rules = [entry("Tea"), say("One."), entry("Lunch"), say("Two.")];
+  const server = await house.own(Server.scripted(rules));
+  const somebody = await house.visitor({}, server);
+  const { page } = somebody;
+  await somebody.say("first");
+  const question = page.getByRole("group", { name: /wants to run/ });
+  await question.waitFor();
+  await page.keyboard.press("F6");
+  await page.keyboard.press("Shift+D");
+  const reason = question.getByRole("textbox", { name: "Reason" });
+  await question.getByText(/denied from now on without asking you/).waitFor();
+  expect(
+    await question.getByRole("button", { name: "More ways to deny" }).getAttribute("aria-expanded"),
+  ).toBe("true");
+  await page.keyboard.type("Not on Sundays");
+  await somebody.picture("approval-denial-lasting");
+  expect(await somebody.violations()).toEqual([]);
+  // To the button by the keyboard: Deny, Deny and stop, this turn, this conversation.
+  for (let presses = 0; presses < 4; presses++) await page.keyboard.press("Tab");
+  expect(await page.locator(":focus").innerText()).toBe("Deny in this conversation");
+  await page.keyboard.press("Enter");
+  await page.locator(".markdown", { hasText: "One." }).waitFor();
+  await page.locator(".card[data-status=denied]").getByText("Not on Sundays").waitFor();
+  await somebody.settled();
+  await somebody.say("second");
+  await page.locator(".markdown", { hasText: "Two." }).waitFor();
+  await page.locator(".card[data-status=denied]").nth(1).waitFor();
+  expect(await question.count()).toBe(0);
+  const { items } = await (await server.client()).call("GET /v1/remembered", { query: { everywhere: true } });
+  expect(items.map(({ rule }) => [rule?.decision, rule?.for_arguments])).toEqual([["deny", "any"]]);
+  expect(await reason.count()).toBe(0);
+});
+
+// R: A2
+test.each([
+  ["en-GB", "light", 1280, /wants to run/, "More ways to deny", "Deny and stop"],
+  ["zh-CN", "dark", 390, /想运行/, "更多拒绝方式", "拒绝并停止"],
+] as const)(
+  "a call is denied and the turn stops, so that the model is not asked again: %s",
+  async (...kind) => {
+    const [locale, colorScheme, width, wants, more, stop] = kind;
+    const server = await house.own(Server.scripted([entry("Tea"), say("Never reached.")]));
+    const somebody = await house.visitor({ locale, colorScheme, width, height: 860 }, server);
+    const { page } = somebody;
+    await somebody.say("first");
+    const question = page.getByRole("group", { name: wants });
+    await question.getByRole("button", { name: more }).click();
+    await question.getByRole("button", { name: stop }).waitFor();
+    await somebody.picture(`approval-deny-and-stop-${locale}`);
+    expect(await somebody.violations()).toEqual([]);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+    await question.getByRole("button", { name: stop }).click();
+    await somebody.settled();
+    await page.locator(".card[data-status=denied]").waitFor();
+    expect(await page.getByText("Never reached.").count()).toBe(0);
+    const client = await server.client();
+    const { items } = await client.call("GET /v1/history/calls");
+    const path = { turn_id: items[0]?.turn_id ?? "" };
+    expect((await client.call("GET /v1/turns/{turn_id}", { path })).status).toBe("cancelled");
+  },
+);

@@ -1,0 +1,87 @@
+// The page that a link in a chat leads to: what it shows is what runs, and its answer counts once.
+
+import { expect, test } from "vitest";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+/** Markup, a character that turns what stands around it, and one that is not seen at all. */
+const ENTRY = { title: "<b>Tea</b> \u202e→\ufe0f", when: "2026-11-24" };
+
+const house = House.of(() =>
+  Server.scripted([
+    {
+      when: { contains: "note", step: 1 },
+      does: [{ call: { name: "demo_calendar", arguments: ENTRY } }],
+    },
+    { does: [{ say: "Done." }] },
+  ]),
+);
+
+interface Said {
+  role: string;
+  content: string;
+}
+
+/** What a chat client is answered. */
+async function chat(messages: readonly Said[]): Promise<string> {
+  const response = await fetch(`${house.server.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${await house.server.key()}` },
+    body: JSON.stringify({ model: "default:text", messages }),
+  });
+  expect(response.status).toBe(200);
+  const { choices } = await response.json();
+  return String(choices[0].message.content);
+}
+
+/** A chat that ended with a question, and the link in it. */
+async function asked(): Promise<{ messages: Said[]; link: string }> {
+  const question = { role: "user", content: "note it" };
+  const answer = await chat([question]);
+  const link = /\((http\S+#\S+)\)/.exec(answer)?.[1] ?? "";
+  expect(link, answer).toContain("/approve#");
+  return { messages: [question, { role: "assistant", content: answer }], link };
+}
+
+// R: A3, A5
+test("a link shows the call as it runs, and a yes there goes on in the chat", async () => {
+  const { messages, link } = await asked();
+  const somebody = await house.stranger({ width: 390, height: 700 });
+  const { page } = somebody;
+  await page.goto(link);
+  await page.getByText("The assistant in your chat wants to run this:").waitFor();
+  expect(new URL(page.url()).hash, "the link's code leaves the address").toBe("");
+  const shown = await page.locator("pre").innerText();
+  expect(shown).toContain('"title": "<b>Tea</b> \\u202e→\\ufe0f"');
+  expect(JSON.parse(shown)).toEqual(ENTRY);
+  expect(await page.locator("pre b").count(), "data is text").toBe(0);
+  await somebody.picture("approve");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("button", { name: "Yes, run it" }).click();
+  await page.getByText(/^Approved\./).waitFor();
+  expect(await page.getByRole("button").count(), "it is answered once").toBe(0);
+  expect(await chat([...messages, { role: "user", content: "yes" }])).toContain("Done.");
+
+  // Whoever comes later is told so. The browser complains of the answer's status, which is right.
+  await page.goto("about:blank");
+  await page.goto(link);
+  await page.getByText(/this link leads to no question/).waitFor();
+  expect(await page.getByRole("button").count()).toBe(0);
+  somebody.complaints.length = 0;
+});
+
+// R: A3
+test("a no in Chinese, in the dark", async () => {
+  const { messages, link } = await asked();
+  const somebody = await house.stranger({ locale: "zh-CN", colorScheme: "dark" });
+  const { page } = somebody;
+  await page.goto(link);
+  await page.getByText("聊天中的助手想运行：").waitFor();
+  expect(await page.locator("html").getAttribute("lang")).toBe("zh-Hans");
+  await somebody.picture("approve-zh");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("button", { name: "否" }).click();
+  await page.getByText(/^已拒绝。/).waitFor();
+  const rest = await chat([...messages, { role: "user", content: "no" }]);
+  expect(rest).toContain("denied");
+});

@@ -1,0 +1,196 @@
+// The first screen, the choice of a model, commands and drafts.
+
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import type { Kind } from "../browser.ts";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+/** Two upstreams that say who they are; the second agent has a model of its own. */
+const house = House.of(() =>
+  Server.withUpstreams(
+    [{ does: [{ say: "I am the first." }] }],
+    [{ does: [{ say: "I am the second." }] }],
+    `[agents.default]
+model = "one/alpha"
+tool_call = { enabled = true }
+[agents.other]
+model = "two/gpt-4o"
+`,
+  ),
+);
+
+const said = (page: Page, text: string) =>
+  page.locator(".part[data-kind=text]").filter({ hasText: text }).last();
+
+// R: O4
+test("a model is chosen for the messages to come, and an answer is made again by another one", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  const button = page.locator(".picker-button");
+  expect(await button.textContent()).toBe("one/alpha");
+  await somebody.say("Who are you?");
+  await said(page, "I am the first.").waitFor();
+  await somebody.settled();
+
+  const picker = await somebody.openPicker();
+  const row = (name: string | RegExp) => picker.getByRole("button", { name }).first();
+  expect(await row(/^one\/alpha/).getAttribute("aria-current")).toBe("true");
+  await row(/^two\/gpt-4o.*128k context/).waitFor();
+  expect(await row(/^two\/gpt-4o/).textContent()).toContain("Images");
+  await somebody.picture("picker");
+  expect(await somebody.violations()).toEqual([]);
+  // Enter takes the first that is found.
+  await picker.getByRole("searchbox").fill("gpt");
+  await page.keyboard.press("Enter");
+  await picker.waitFor({ state: "detached" });
+  expect(await button.textContent()).toBe("two/gpt-4o");
+  await page.keyboard.type("And you?");
+  await page.keyboard.press("Enter");
+  await said(page, "I am the second.").waitFor();
+  await somebody.settled();
+
+  // It holds for what is sent from now on, also after a reload.
+  await page.reload();
+  await button.filter({ hasText: "two/gpt-4o" }).waitFor();
+  const again = await somebody.openPicker();
+  await again.getByText(/Last used/).waitFor();
+  await again.getByRole("button", { name: "Regenerate the last answer with one/alpha" }).click();
+  await page.getByText("2 of 2").waitFor();
+  expect(await page.locator("article").last().textContent()).toContain("I am the first.");
+  expect(await button.textContent()).toBe("two/gpt-4o");
+
+  // The agent's own model again.
+  await (await somebody.openPicker()).getByRole("button", { name: /^one\/alpha/ }).click();
+  expect(await page.evaluate("localStorage.getItem('throughline.model')")).toBe("");
+});
+
+// R: O4
+test("a message to one agent is answered by that one alone", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  const field = page.locator("textarea").first();
+  await field.fill("@ot");
+  const option = page.getByRole("option", { name: /@other/ });
+  await option.waitFor();
+  await page.keyboard.press("Tab");
+  expect(await field.inputValue()).toBe("@other ");
+  await page.keyboard.type("Who are you?");
+  await page.keyboard.press("Enter");
+  await said(page, "I am the second.").waitFor();
+  await somebody.settled();
+  expect(await page.locator(".user-bubble").textContent()).toBe("Who are you?");
+  await somebody.say("And now?");
+  await said(page, "I am the first.").waitFor();
+});
+
+// R: U6
+test("commands are listed, chosen by keyboard, and anything else is a message", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  const field = page.locator("textarea").first();
+  await field.fill("/");
+  await page.getByRole("option", { name: /\/new/ }).waitFor();
+  // There is no answer yet to act upon.
+  expect(await page.getByRole("option", { name: /\/retry/ }).count()).toBe(0);
+  await page.keyboard.press("Escape");
+  await page.getByRole("listbox").waitFor({ state: "detached" });
+  await field.fill("/usr/bin is a folder");
+  await page.keyboard.press("Enter");
+  await said(page, "I am the first.").waitFor();
+  await somebody.settled();
+
+  await field.fill("/r");
+  await page.getByRole("option", { name: /\/retry/, selected: true }).waitFor();
+  expect(await field.getAttribute("aria-activedescendant")).toBe(
+    await page.getByRole("listbox").getByRole("option", { selected: true }).getAttribute("id"),
+  );
+  await somebody.picture("commands");
+  expect(await somebody.violations()).toEqual([]);
+  await page.keyboard.press("Enter");
+  await page.getByText("2 of 2").waitFor();
+  await somebody.settled();
+  expect(await field.inputValue()).toBe("");
+
+  const file = page.waitForEvent("download");
+  await field.fill("/save");
+  await page.getByRole("option", { name: /\/save/ }).click();
+  const saved = readFileSync(await (await file).path(), "utf8");
+  expect(saved).toContain("I am the first.");
+
+  await field.fill("/model");
+  await page.getByRole("option", { name: /\/model/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.locator("dialog.picker").waitFor();
+  await somebody.closePicker();
+  await field.fill("/new");
+  await page.getByRole("option", { name: /\/new/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
+});
+
+// R: U6
+test("what was typed stays with its conversation until it is sent", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  const field = page.locator("textarea").first();
+  await somebody.say("The first one");
+  await said(page, "I am the first.").waitFor();
+  await somebody.settled();
+  const conversation = page.url();
+  await field.fill("half a thought");
+  await page.locator("main header").getByRole("link", { name: "New conversation" }).click();
+  await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
+  expect(await field.inputValue()).toBe("");
+  await field.fill("another thought");
+  await page.goto(conversation);
+  await said(page, "I am the first.").waitFor();
+  expect(await field.inputValue()).toBe("half a thought");
+  await page.keyboard.press("/");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.locator(".user-bubble").count()).toBe(2);
+  await somebody.settled();
+  await page.reload();
+  await said(page, "I am the first.").waitFor();
+  expect(await field.inputValue()).toBe("");
+  await page.locator("main header").getByRole("link", { name: "New conversation" }).click();
+  await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
+  expect(await field.inputValue()).toBe("another thought");
+  // Whoever signs out leaves none of it behind.
+  await page.goto(`${house.server.url}/settings`);
+  await page.locator("main header").waitFor();
+  await page.getByText("Signed in as").waitFor();
+  await page.route("**/v1/**", (route) => route.fulfill({ status: 401, body: "{}" }));
+  // Whatever is asked next is refused; the link may be gone before it is reached.
+  await page.evaluate("document.querySelector('a[href=\"/stats\"]')?.click()");
+  await page.locator("#key").waitFor();
+  expect(await page.evaluate("localStorage.getItem('throughline.drafts')")).toBeNull();
+});
+
+// R: O4, U6
+test.each<[string, Kind]>([
+  ["en", {}],
+  ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
+  ["phone", { width: 390, height: 844 }],
+  ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],
+])("the first screen: the field in the middle, and four examples that fit, %s", async (name, kind) => {
+  const somebody = await house.visitor(kind);
+  const { page } = somebody;
+  const examples = page.locator(".first-examples li");
+  await expect.poll(() => examples.count()).toBe(4);
+  // This model has no demo tools, and is asked nothing that needs them.
+  expect(await examples.allTextContents()).not.toContainEqual(expect.stringMatching(/Tokyo|东京/));
+  const [field, first] = [
+    await page.locator("form").first().boundingBox(),
+    await examples.first().boundingBox(),
+  ];
+  expect(field?.y).toBeLessThan(first?.y ?? 0);
+  expect(field?.y).toBeLessThan((kind.height ?? 860) * 0.6);
+  await somebody.picture(`first-run-${name}`);
+  expect(await somebody.violations()).toEqual([]);
+  await somebody.openPicker();
+  await page.locator("dialog.picker [data-row]").first().waitFor();
+  await somebody.picture(`picker-${name}`);
+  expect(await somebody.violations()).toEqual([]);
+});

@@ -1,0 +1,428 @@
+// The conversations at home: the list, what can be done with one, its files and its links.
+
+import { readFile } from "node:fs/promises";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import type { Throughline } from "../../client/src/index.ts";
+import type { Kind, Visitor } from "../browser.ts";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+const house = House.of(() => Server.start());
+
+/** A conversation that was had elsewhere: pairs of what was said and answered. */
+async function taken(client: Throughline, title: string, ...said: [string, string][]): Promise<string> {
+  const messages = said.flatMap(([content, answer]) => [
+    { role: "user", content },
+    { role: "assistant", content: answer },
+  ]);
+  // biome-ignore lint/suspicious/noExplicitAny: the operation takes a list as well as lines
+  const made = await client.call("POST /v1/conversations/import", { body: messages as any });
+  await client.call("PATCH /v1/conversations/{conversation_id}", {
+    path: { conversation_id: made.id },
+    body: { title },
+  });
+  return made.id;
+}
+
+function row(page: Page, title: string) {
+  return page.locator(".conversation-row").filter({ hasText: title });
+}
+
+async function menuOf(page: Page, title: string): Promise<void> {
+  await row(page, title).hover();
+  await row(page, title).getByRole("button").click();
+  await page.locator(".menu").waitFor();
+}
+
+/** Titles in the list, in their order on the screen. */
+async function titles(page: Page): Promise<string[]> {
+  return await page.locator(".conversation-row > a").allTextContents();
+}
+
+// R: S4, U6
+test("the list stands beside the chat, is hidden, and stays hidden", async () => {
+  const own = await house.own(Server.start());
+  await taken(await own.client(), "Zebra crossing", ["Hello, you zebra", "Stripes."]);
+  const somebody = await house.visitor({}, own);
+  const { page } = somebody;
+  await row(page, "Zebra crossing").waitFor();
+  expect(await somebody.violations()).toEqual([]);
+  await somebody.picture("conversations-beside");
+  await row(page, "Zebra crossing").getByRole("link").click();
+  await page.getByRole("heading", { name: "Zebra crossing", level: 1 }).waitFor();
+  expect(await page.locator("[aria-current=page]").filter({ hasText: "Zebra crossing" }).count()).toBe(1);
+  await page.getByRole("button", { name: "Conversations", exact: true }).click();
+  await page.reload();
+  await page.getByRole("heading", { name: "Zebra crossing", level: 1 }).waitFor();
+  expect(await page.locator("aside.conversations").count()).toBe(0);
+  await page.getByRole("button", { name: "Conversations", exact: true }).click();
+  await row(page, "Zebra crossing").waitFor();
+});
+
+// R: S4
+test("a conversation is renamed in place, pinned, put into a folder, tagged and archived", async () => {
+  const own = await house.own(Server.start());
+  const client = await own.client();
+  for (const title of ["First", "Second", "Third"]) await taken(client, title, ["Hello", "Hi"]);
+  const somebody = await house.visitor({}, own);
+  const { page } = somebody;
+  await row(page, "First").waitFor();
+  expect(await titles(page)).toEqual(["Third", "Second", "First"]);
+  await menuOf(page, "First");
+  await page.locator(".menu-facts").getByText("1 turn", { exact: true }).waitFor();
+  expect(await somebody.violations()).toEqual([]);
+  await somebody.picture("conversation-menu");
+  await page.getByRole("button", { name: "Pin", exact: true }).click();
+  await page.getByRole("heading", { name: "Pinned" }).waitFor();
+  await expect.poll(() => titles(page)).toEqual(["First", "Third", "Second"]);
+
+  await menuOf(page, "Second");
+  await page.getByRole("button", { name: "Rename" }).click();
+  await page.getByRole("textbox", { name: "New name" }).fill("Renamed");
+  await page.keyboard.press("Enter");
+  await row(page, "Renamed").waitFor();
+
+  await menuOf(page, "Renamed");
+  await page.getByRole("button", { name: "Folder and tags" }).click();
+  await page.getByRole("dialog").getByLabel("Folder", { exact: true }).fill("Travel");
+  await page.getByRole("dialog").getByLabel(/^Tags/).fill("paris, 2026，paris");
+  await somebody.picture("filing");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  const filter = page.getByRole("combobox", { name: "Show" });
+  await filter.selectOption({ label: "Travel (1)" });
+  await expect.poll(() => titles(page)).toEqual(["Renamed"]);
+  await filter.selectOption({ label: "2026 (1)" });
+  await expect.poll(() => titles(page)).toEqual(["Renamed"]);
+
+  await menuOf(page, "Renamed");
+  await page.getByRole("button", { name: "Archive" }).click();
+  await filter.selectOption({ label: "All conversations" });
+  await expect.poll(() => titles(page)).toEqual(["First", "Third"]);
+  await filter.selectOption({ label: "Archived" });
+  await expect.poll(() => titles(page)).toEqual(["Renamed"]);
+  await menuOf(page, "Renamed");
+  await page.getByRole("button", { name: "Unarchive" }).click();
+  await filter.selectOption({ label: "All conversations" });
+  await expect.poll(() => titles(page)).toEqual(["First", "Renamed", "Third"].sort());
+});
+
+// R: S4
+test("a text is found with the words around it, and a click goes to its turn in the middle of a long conversation", async () => {
+  const own = await house.own(Server.start());
+  const said = Array.from({ length: 120 }, (_, n): [string, string] => [
+    `Question ${n}`,
+    n === 40 ? "The walrus said so." : `Answer ${n}. ${"Words. ".repeat(40)}`,
+  ]);
+  await taken(await own.client(), "Long", ...said);
+  await taken(await own.client(), "Other", ["Hello", "Hi"]);
+  const somebody = await house.visitor({}, own);
+  const { page } = somebody;
+  await page.getByRole("searchbox").fill("WALRUS");
+  const hit = page.locator(".search-hit");
+  await hit.waitFor();
+  expect(await hit.textContent()).toContain("Long");
+  expect(await hit.locator("mark").textContent()).toBe("walrus");
+  expect(await somebody.violations()).toEqual([]);
+  await somebody.picture("conversation-search");
+  await hit.click();
+  const found = page.getByText("The walrus said so.", { exact: true }).last();
+  await found.waitFor();
+  await expect
+    .poll(() => found.evaluate((element) => element.getBoundingClientRect().top < innerHeight))
+    .toBe(true);
+  expect(await page.getByText("Question 119", { exact: true }).count()).toBe(0);
+  // On from there, both ways.
+  await page.getByRole("button", { name: "Load later messages" }).click();
+  await page.getByText("Question 80", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Load earlier messages" }).click();
+  await page.getByText("Question 10", { exact: true }).waitFor();
+  // What is said goes on from the end, not from here.
+  await somebody.say("Hello again");
+  await page.getByText("Question 119", { exact: true }).waitFor();
+  await somebody.settled();
+  expect(await page.getByRole("article", { name: "Your message" }).last().textContent()).toContain(
+    "Hello again",
+  );
+});
+
+// R: S4
+test("what is deleted is brought back with one click", async () => {
+  const own = await house.own(Server.start());
+  await taken(await own.client(), "Precious", ["Hello", "The answer is 42."]);
+  const somebody = await house.visitor({}, own);
+  const { page } = somebody;
+  await row(page, "Precious").getByRole("link").click();
+  await page.getByText("The answer is 42.").waitFor();
+  await menuOf(page, "Precious");
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.locator(".toast").getByText("Deleted “Precious”").waitFor();
+  await expect.poll(() => row(page, "Precious").count()).toBe(0);
+  expect(new URL(page.url()).pathname).toBe("/");
+  await somebody.picture("undo");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.getByText("The answer is 42.").waitFor();
+  await row(page, "Precious").waitFor();
+});
+
+// R: S4
+test("a temporary chat is not listed, and is gone when it is left unless it is kept", async () => {
+  const own = await house.own(Server.start());
+  const client = await own.client();
+  const somebody = await house.visitor({}, own);
+  const { page } = somebody;
+  const begin = async (): Promise<string> => {
+    await page.getByRole("button", { name: "Temporary chat" }).click();
+    await page.getByRole("note").waitFor();
+    await somebody.say("Hello");
+    await page.waitForURL("**/c/*");
+    await somebody.settled();
+    return new URL(page.url()).pathname.slice(3);
+  };
+  const left = await begin();
+  await somebody.picture("temporary");
+  expect(await somebody.violations()).toEqual([]);
+  expect((await client.call("GET /v1/conversations")).items).toEqual([]);
+  const path = { conversation_id: left };
+  expect((await client.call("GET /v1/conversations/{conversation_id}", { path })).temporary).toBe(true);
+  await page.getByRole("link", { name: "New chat" }).click();
+  await expect
+    .poll(() => client.call("GET /v1/conversations/{conversation_id}", { path }).catch(() => "gone"))
+    .toBe("gone");
+  expect(await page.getByRole("note").count()).toBe(0);
+
+  await begin();
+  await page.getByRole("button", { name: "Keep it" }).click();
+  await expect.poll(() => page.getByRole("note").count()).toBe(0);
+  await page.getByRole("link", { name: "New chat" }).click();
+  await row(page, "Hello").waitFor();
+});
+
+// R: S4, A2
+test("a row says whether a turn runs in it or waits for somebody", async () => {
+  const own = await house.own(Server.start());
+  const somebody = await house.visitor({}, own);
+  const { page } = somebody;
+  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  await page.getByRole("group", { name: /wants to run/ }).waitFor();
+  await page.getByRole("link", { name: "New chat" }).click();
+  await page.locator(".conversation-row .state").filter({ hasText: "Needs you" }).waitFor();
+  await somebody.picture("conversation-asks");
+});
+
+// R: S4
+test("ten thousand conversations are scrolled through with few of them in the page", async () => {
+  const own = await house.own(Server.start());
+  const somebody = await house.visitor({}, own);
+  const { page } = somebody;
+  const all = 10_000;
+  // The server's own list of so many is measured elsewhere; this is what the page makes of it.
+  await page.route("**/v1/conversations?*", async (route) => {
+    const from = Number(new URL(route.request().url()).searchParams.get("cursor") ?? 0);
+    const items = Array.from({ length: 100 }, (_, n) => ({
+      id: `conv_${from + n}`,
+      title: `Number ${from + n}`,
+      title_by: "given",
+      turns: 1,
+      awaits_approval: false,
+      tags: [],
+      temporary: false,
+      created_at: 0,
+      updated_at: Date.now() - (from + n) * 60_000,
+    }));
+    const next = from + 100 < all ? { next: String(from + 100) } : {};
+    await route.fulfill({ json: { items, ...next } });
+  });
+  await page.reload();
+  await row(page, "Number 0").first().waitFor();
+  const list = page.locator("nav[aria-label=Conversations]");
+  for (let wanted = 1_000; wanted <= 3_000; wanted += 1_000) {
+    await expect
+      .poll(
+        async () => {
+          await list.evaluate((element) => {
+            element.scrollTop = element.scrollHeight;
+          });
+          return await list.evaluate((element) => element.scrollHeight);
+        },
+        { timeout: 60_000, interval: 20 },
+      )
+      .toBeGreaterThan(wanted * 36);
+  }
+  expect(await page.locator(".conversation-row").count()).toBeLessThan(80);
+});
+
+// R: S4, R4
+test("one HTML file has the conversation with its timeline, needs nothing else and runs nothing", async () => {
+  const own = await house.own(Server.start());
+  const somebody = await house.visitor({}, own);
+  const { page } = somebody;
+  await somebody.say("Compare the weather in Paris, London and Tokyo");
+  await somebody.settled();
+  const title = (await page.getByRole("heading", { level: 1 }).textContent()) ?? "";
+  await menuOf(page, title);
+  const saved = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export: HTML" }).click();
+  const download = await saved;
+  expect(download.suggestedFilename()).toMatch(/^Compare the weather.*\.html$/);
+  const text = await readFile(await download.path(), "utf8");
+  expect(text).not.toMatch(/<script|<button|javascript:|blob:|\bon[a-z]+=/i);
+  expect(text).toContain("default-src 'none'");
+
+  const reader = await house.stranger({ colorScheme: "dark" });
+  // From nowhere: the file has no server.
+  await reader.page.setContent(text);
+  await reader.page.getByRole("heading", { level: 1 }).waitFor();
+  expect(await reader.page.locator("details.card").count()).toBe(3);
+  await reader.page.locator("details.card > summary").first().click();
+  await reader.page.getByText("demo.weather").first().waitFor();
+  await reader.page.locator("summary").filter({ hasText: "Timeline" }).click();
+  expect(await reader.page.locator(".waterfall tbody tr").count()).toBeGreaterThan(2);
+  await reader.picture("exported-html");
+  const saved2 = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export: JSONL" }).click();
+  expect((await saved2).suggestedFilename()).toMatch(/\.jsonl$/);
+  const saved3 = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export: Markdown" }).click();
+  expect((await saved3).suggestedFilename()).toMatch(/\.md$/);
+});
+
+/** Makes a link in the dialog of a row. */
+async function linkTo(page: Page, title: string): Promise<string> {
+  await menuOf(page, title);
+  await page.getByRole("button", { name: "Share" }).click();
+  await page.getByRole("button", { name: "Create link" }).click();
+  return await page.getByRole("textbox", { name: "Link", exact: true }).inputValue();
+}
+
+// R: S4, R4
+test("a link shows the conversation to somebody without a key until it is revoked", async () => {
+  const own = await house.own(Server.start());
+  const somebody = await house.visitor({}, own);
+  const { page } = somebody;
+  await somebody.say("Compare the weather in Paris, London and Tokyo");
+  await somebody.settled();
+  const title = (await page.getByRole("heading", { level: 1 }).textContent()) ?? "";
+  const link = await linkTo(page, title);
+  expect(new URL(link).origin).toBe(own.url);
+  await somebody.picture("share");
+  expect(await somebody.violations()).toEqual([]);
+
+  const reader = await house.stranger();
+  const asked: string[] = [];
+  reader.page.on("request", (request) => asked.push(request.url()));
+  await reader.page.goto(link);
+  await reader.page.getByRole("heading", { name: title, level: 1 }).waitFor();
+  await reader.page.locator("details.card").first().waitFor();
+  expect(await reader.page.locator("textarea, nav").count()).toBe(0);
+  await reader.page.locator("details.card > summary").first().click();
+  await reader.picture("shared");
+  expect(await reader.violations()).toEqual([]);
+  // No address that went anywhere has the secret, and nobody was asked for a key.
+  const secret = new URL(link).hash.slice(1);
+  expect(asked.filter((url) => url.includes(secret))).toEqual([]);
+  expect(asked.filter((url) => url.includes("/v1/")).map((url) => new URL(url).pathname)).toEqual([
+    "/v1/shared",
+  ]);
+
+  await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+  await page.goto(`${own.url}/settings`);
+  const links = page.getByRole("region", { name: "Shared links" });
+  await links.getByRole("button", { name: /^Revoke the link/ }).click();
+  await links.getByRole("button", { name: "Really revoke?" }).click();
+  await links.getByText("You have shared nothing").waitFor();
+  await reader.page.reload();
+  await reader.page.getByRole("heading", { name: "This link shows nothing" }).waitFor();
+  expect(await reader.violations()).toEqual([]);
+  await reader.page.goto(`${own.url}/s/absent`);
+  await reader.page.getByRole("heading", { name: "This link shows nothing" }).waitFor();
+});
+
+/** What must stay text, wherever it stands. */
+const HOSTILE = [
+  "<img src=x onerror=alert(1)>",
+  "<script>alert(1)</script>",
+  "[a](javascript:alert(1))",
+  "![a](https://evil.example/x.png)",
+  "<svg onload=alert(1)><iframe srcdoc='<script>parent.alert(1)</script>'>",
+  "</style><script>alert(1)</script>",
+  "$\\href{javascript:alert(1)}{x}$",
+];
+
+// R: R4, U6
+test("nothing in a shared or exported conversation runs or loads anything", async () => {
+  const own = await house.own(Server.start());
+  const client = await own.client();
+  const id = await taken(client, HOSTILE.join(" ").slice(0, 190), [
+    HOSTILE.join("\n\n"),
+    HOSTILE.join("\n\n"),
+  ]);
+  const path = { conversation_id: id };
+  const { link } = await client.call("POST /v1/conversations/{conversation_id}/shares", { path, body: {} });
+  const reader = await house.stranger();
+  let dialogs = 0;
+  reader.page.on("dialog", (dialog) => {
+    dialogs += 1;
+    void dialog.dismiss();
+  });
+  await reader.page.goto(link);
+  await reader.page.getByRole("article").nth(1).waitFor();
+  const foreign = "img[src^=http], iframe, [onerror], [onload], a[href^=javascript]";
+  expect(await reader.page.locator(foreign).count()).toBe(0);
+
+  const somebody = await house.visitor({}, own, `/c/${id}`);
+  const { page } = somebody;
+  await page.locator(".conversation-row").hover();
+  await page.locator(".conversation-row button").click();
+  const saved = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export: HTML" }).click();
+  const file = await house.stranger();
+  await file.page.setContent(await readFile(await (await saved).path(), "utf8"));
+  await file.page.getByRole("article").nth(1).waitFor();
+  expect(await file.page.locator(foreign).count()).toBe(0);
+  expect(await file.page.locator("script").count()).toBe(0);
+  expect(dialogs).toBe(0);
+});
+
+// R: U6
+test.each<[string, Kind]>([
+  ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
+  ["phone", { width: 390, height: 844 }],
+  ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],
+])("it is complete and readable: %s", async (name, kind) => {
+  const own = await house.own(Server.start());
+  const client = await own.client();
+  await taken(client, "巴黎三日行程", ["你好", "好的。"]);
+  await taken(client, "Trip to Paris and a title that is longer than a row of the list is wide", [
+    "Hello",
+    "Hi",
+  ]);
+  const somebody = await house.visitor(kind, own);
+  const { page } = somebody;
+  const isPhone = (kind.width ?? 1280) < 720;
+  if (isPhone) await page.locator("header button").first().click();
+  await page.locator(".conversation-row").first().waitFor();
+  await look(somebody, `conversations-${name}`);
+  await page.locator(".conversation-row").first().hover();
+  await page.locator(".conversation-row button").first().click();
+  await page.locator(".menu-facts").getByText(/\d/).first().waitFor();
+  await look(somebody, `conversation-menu-${name}`);
+  await page.locator(".menu-item").nth(4).click();
+  await page.locator("dialog .primary").click();
+  await page.locator("dialog input[readonly]").waitFor();
+  await look(somebody, `share-${name}`);
+  const link = await page.locator("dialog input[readonly]").inputValue();
+  const reader = await house.stranger(kind);
+  await reader.page.goto(link);
+  await reader.page.getByRole("article").nth(1).waitFor();
+  await look(reader, `shared-${name}`);
+});
+
+async function look(somebody: Visitor, name: string): Promise<void> {
+  const { page } = somebody;
+  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name).toBe(true);
+  await somebody.picture(name);
+  expect(await somebody.violations(), name).toEqual([]);
+}

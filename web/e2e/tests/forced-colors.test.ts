@@ -1,0 +1,41 @@
+// Where the system forces its colors, what the page says by backgrounds is still to be seen. R: U6
+
+import type { Locator } from "playwright-core";
+import { expect, test } from "vitest";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+const house = House.of(() =>
+  Server.scripted([{ when: {}, does: [{ say: "I begin." }, { pause: 600_000 }] }]),
+);
+
+const styleOf = async (of: Locator, name: string, pseudo?: string): Promise<string> =>
+  await of.evaluate(
+    (element, [name, pseudo]) => getComputedStyle(element, pseudo).getPropertyValue(name ?? ""),
+    [name, pseudo],
+  );
+
+// R: U6
+test.each(["light", "dark"] as const)("forced colors hide no state: %s", async (colorScheme) => {
+  const somebody = await house.visitor({ colorScheme });
+  const { page } = somebody;
+  await page.emulateMedia({ colorScheme, forcedColors: "active" });
+  const canvas = await styleOf(page.locator("body"), "background-color");
+
+  await somebody.chooseMode("text");
+  const modes = (await somebody.openPicker()).locator("fieldset.segments label");
+  const chosen = await styleOf(modes.nth(1), "background-color");
+  for (const at of [0, 2]) expect(await styleOf(modes.nth(at), "background-color")).not.toBe(chosen);
+  await somebody.closePicker();
+  const view = page.locator("nav a[aria-current=page]");
+  expect(await styleOf(view, "background-color")).toBe(chosen);
+
+  await somebody.say("Go on");
+  await page.locator(".part[data-kind=text]").waitFor();
+  const stop = page.locator(".stop");
+  expect(await styleOf(stop, "border-top-width")).toBe("1px");
+  expect(await styleOf(stop, "border-top-color")).not.toBe(canvas);
+  expect(await styleOf(page.locator(".thread"), "background-color", "::before")).not.toBe(canvas);
+  await somebody.picture(`forced-colors-${colorScheme}`);
+  expect(await somebody.violations()).toEqual([]);
+});

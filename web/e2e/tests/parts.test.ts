@@ -1,0 +1,93 @@
+// Parts of the page that are fetched by themselves and do not come: the server is away, or has a newer page.
+
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { en } from "../../app/src/i18n/en.ts";
+import { House } from "../house.ts";
+import { type Rule, Server } from "../server.ts";
+
+const house = House.of(() => Server.start());
+
+const failed = (page: Page) => page.locator(".part-failed");
+const tryAgain = (page: Page) => failed(page).getByRole("button", { name: en.tryAgain });
+
+// R: S2
+test("a view that does not come says so beside the rail, and comes at the second try", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  // The history's view among those of the same name is the one that is asked for here.
+  await page.route("**/assets/view-*.js", (route) => route.abort());
+  await page.getByRole("link", { name: en.history }).click();
+  await failed(page).getByText(en.partFailed).waitFor();
+  await somebody.picture("part-failed-view");
+  expect(await somebody.violations()).toEqual([]);
+  await page.unroute("**/assets/view-*.js");
+  await tryAgain(page).click();
+  await page.getByRole("heading", { name: en.history }).waitFor();
+  expect(await failed(page).count()).toBe(0);
+});
+
+// R: A2, S2
+test("a question whose buttons do not come can be answered at the second try", async () => {
+  const rules: Rule[] = [
+    {
+      times: 1,
+      does: [
+        { say: "A moment." },
+        { call: { name: "demo_calendar", arguments: { title: "Tea", when: "2026-12-01T08:00" } } },
+      ],
+    },
+    { does: [{ say: "It is in." }] },
+  ];
+  const server = await house.own(Server.scripted(rules));
+  const somebody = await house.visitor({}, server);
+  const { page } = somebody;
+  await page.route("**/assets/approval-*.js", (route) => route.abort());
+  await somebody.say("Tea, please");
+  const card = page.locator(".card[data-status=awaiting_approval]");
+  await card.locator(".part-failed").getByText(en.partFailed).waitFor();
+  await somebody.picture("part-failed-card");
+  expect(await page.locator("textarea").first().isVisible(), "the rest of the page is there").toBe(true);
+  await page.unroute("**/assets/approval-*.js");
+  await tryAgain(page).click();
+  await card.getByRole("button", { name: en.approve, exact: true }).click();
+  await somebody.settled();
+  await page.locator(".part[data-kind=text]", { hasText: "It is in." }).waitFor();
+});
+
+// R: S2
+test("a dialog that does not come is told of above the page, and comes when it is opened again", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await page.route("**/assets/picker-*.js", (route) => route.abort());
+  await page.locator(".picker-button").click();
+  await failed(page).getByText(en.partFailed).waitFor();
+  await somebody.picture("part-failed-above");
+  await failed(page).getByRole("button", { name: en.close }).click();
+  expect(await failed(page).count()).toBe(0);
+  await page.unroute("**/assets/picker-*.js");
+  await page.locator(".picker-button").click();
+  await page.locator("dialog.picker").waitFor();
+});
+
+// R: S2
+test("a part of a page that the server has renewed is not tried again: the page is loaded anew", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await page.route("**/assets/picker-*.js", (route) => route.fulfill({ status: 404, body: "" }));
+  const isHome = ({ pathname }: URL): boolean => pathname === "/";
+  await page.route(isHome, (route) =>
+    route.request().isNavigationRequest()
+      ? route.fallback()
+      : route.fulfill({
+          contentType: "text/html",
+          body: '<script type="module" src="/assets/index-newer.js"></script><div id="root"></div>',
+        }),
+  );
+  await page.locator(".picker-button").click();
+  await failed(page).getByText(en.pageOutdated).waitFor();
+  await page.unroute("**/assets/picker-*.js");
+  await failed(page).getByRole("button", { name: en.reload }).click();
+  await page.locator(".picker-button").click();
+  await page.locator("dialog.picker").waitFor();
+});

@@ -1,0 +1,150 @@
+// Two people on one server: an admin adds the second one on the page, limits them, and removes them again.
+
+import { expect, test } from "vitest";
+import type { Kind } from "../browser.ts";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+const house = House.of(() => Server.start());
+
+/** Somebody with a key that was just made for them. */
+async function withKey(key: string, path: string, kind: Kind = {}) {
+  const somebody = await house.stranger(kind);
+  await somebody.page.goto(`${house.server.url}${path}#token=${key}`);
+  await somebody.page.locator("main header").first().waitFor();
+  return somebody;
+}
+
+// R: O5, U6
+test("an admin adds a person, gives them a key and a limit that holds, and removes them with their data", async () => {
+  const admin = await house.visitor({}, house.server, "/settings");
+  const { page } = admin;
+  const people = page.getByRole("region", { name: "People", exact: true });
+  const own = people.getByRole("listitem").filter({ hasText: "local" });
+  await own.getByText("You").waitFor();
+  await own.getByText("Admin").waitFor();
+
+  // A name that cannot be one is refused, and stays to be corrected.
+  await people.getByRole("button", { name: "Add a person" }).click();
+  const name = people.getByRole("textbox", { name: "Name" });
+  await name.fill("not a name");
+  await name.press("Enter");
+  await people.getByRole("alert").getByText("bad_name").waitFor();
+  await name.fill("Bob");
+  await name.press("Enter");
+  const bob = people.locator("[data-people] > li").filter({ hasText: "bob" });
+  await bob.getByRole("form", { name: "Limits of bob" }).waitFor();
+
+  // A limit that is no number is not sent.
+  const perDay = bob.getByRole("textbox", { name: "Turns a day" }).first();
+  await perDay.fill("two");
+  await bob.getByText("A whole number, or nothing").waitFor();
+  expect(await bob.getByRole("button", { name: "Save limits" }).isDisabled()).toBe(true);
+  await perDay.fill("1");
+  await bob.getByRole("textbox", { name: "Tokens a month" }).fill("5,000,000");
+  await bob.getByRole("button", { name: "Save limits" }).click();
+  await bob.getByText("Limited to 1 turn a day · 5,000,000 tokens a month").waitFor();
+
+  // The key is shown once.
+  await bob.getByRole("button", { name: "New key" }).click();
+  const form = bob.getByRole("form", { name: "New key" });
+  await form.getByRole("textbox", { name: "Name of the key" }).fill("laptop");
+  expect(await form.getByRole("checkbox", { name: "administer the server" }).count()).toBe(0);
+  await form.getByRole("textbox", { name: "Expires after days" }).fill("30");
+  await form.getByRole("textbox", { name: "Agents and models" }).fill("default");
+  await admin.picture("people-key");
+  await form.getByRole("button", { name: "Create key" }).click();
+  const secret = (await bob.locator("[data-secret]").textContent()) ?? "";
+  expect(secret).toMatch(/^tl_/);
+  await bob.getByRole("button", { name: "Copy key" }).click();
+  expect(await page.evaluate("navigator.clipboard.readText()")).toBe(secret);
+  await admin.picture("people-secret");
+  expect(await admin.violations()).toEqual([]);
+  await bob.getByRole("button", { name: "Done" }).click();
+  expect(await page.getByText(secret).count()).toBe(0);
+  await bob.getByText("Only default").waitFor();
+  await bob.getByText(/^chat · Never used · Expires/).waitFor();
+
+  // What a key may is changed afterwards.
+  await bob.getByRole("button", { name: "Limits and models of key laptop" }).click();
+  const change = bob.getByRole("form", { name: "Limits and models of key laptop" });
+  await change.getByRole("textbox", { name: "Agents and models" }).fill("");
+  await change.getByRole("textbox", { name: "Turns a month" }).fill("20");
+  await change.getByRole("button", { name: "Save" }).click();
+  await bob.getByText("Limited to 20 turns a month").waitFor();
+  expect(await bob.getByText("Only default").count()).toBe(0);
+
+  // Bob sees nobody, and his limit holds.
+  const guest = await withKey(secret, "/settings");
+  await guest.page.getByRole("region", { name: "Account", exact: true }).getByText("bob").waitFor();
+  await guest.page.getByText("Only an admin can list, create and revoke keys.").waitFor();
+  expect(await guest.page.getByRole("region", { name: "People", exact: true }).count()).toBe(0);
+  await guest.page.locator('a[href="/"]').first().click();
+  await guest.say("What time is it?");
+  await guest.settled();
+  await guest.say("And now?");
+  await guest.page.getByRole("alert").filter({ hasText: /limit/i }).waitFor();
+  await guest.picture("people-limit");
+  await page.reload();
+  await bob.getByText(/^Today 1 turn, [\d,]+ tokens/).waitFor();
+
+  // Who is removed is outside at once; what is deleted is said before.
+  await bob.getByRole("button", { name: "Manage bob" }).click();
+  await bob.getByRole("button", { name: "Remove bob" }).click();
+  await bob.getByRole("radio", { name: /^Delete the data/ }).check();
+  await bob.getByText("Conversations, files, agents, remembered answers and usage are deleted.").waitFor();
+  await admin.picture("people-removal");
+  expect(await admin.violations()).toEqual([]);
+  await bob.getByRole("button", { name: "Remove bob and delete the data" }).click();
+  await people.getByText("bob was removed, with 1 conversation and 0 files.").waitFor();
+  expect(await bob.count()).toBe(0);
+  await guest.page.reload();
+  await guest.page.locator("#key").waitFor();
+});
+
+// R: O5, U6
+test("who is removed with their data kept is brought back, and may become an admin", async () => {
+  const admin = await house.visitor({ locale: "zh-CN", colorScheme: "dark" }, house.server, "/settings");
+  const { page } = admin;
+  const client = await house.server.client();
+  await client.call("POST /v1/users", { body: { name: "ann" } });
+  const { key } = await client.call("POST /v1/keys", { body: { name: "phone", user: "ann" } });
+  await page.reload();
+  const people = page.getByRole("region", { name: "用户", exact: true });
+  const ann = people.locator("[data-people] > li").filter({ hasText: "ann" });
+  await ann.getByRole("button", { name: "管理 ann" }).click();
+  await ann.getByRole("checkbox", { name: /管理服务器/ }).click();
+  await ann.getByText("管理员", { exact: true }).waitFor();
+  await ann.getByRole("listitem").filter({ hasText: "phone" }).waitFor();
+  await admin.picture("people-zh-dark");
+  expect(await admin.violations()).toEqual([]);
+  await ann.getByRole("button", { name: "移除 ann" }).click();
+  await ann.getByRole("button", { name: "移除 ann" }).click();
+  await people.getByText("已移除 ann，吊销了 1 个密钥。").waitFor();
+  await ann.getByText("已移除").waitFor();
+  const gone = await house.stranger({ locale: "zh-CN" });
+  await gone.page.goto(`${house.server.url}/settings#token=${key}`);
+  await gone.page.getByRole("alert").getByText("密钥无效或已被吊销。").waitFor();
+  await ann.getByRole("button", { name: "管理 ann" }).click();
+  await ann.getByRole("button", { name: "恢复 ann" }).click();
+  await ann.getByRole("checkbox", { name: /管理服务器/ }).waitFor();
+});
+
+// R: U6
+test.each<[string, Kind]>([
+  ["phone", { width: 390, height: 844 }],
+  ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],
+])("people are managed on a phone: %s", async (name, kind) => {
+  const client = await house.server.client();
+  const carl = `carl-${name}`;
+  await client.call("POST /v1/users", { body: { name: carl, limits: { turns_per_day_max: 5_000 } } });
+  const admin = await house.visitor(kind, house.server, "/settings");
+  const { page } = admin;
+  const row = page.locator("[data-people] > li").filter({ hasText: carl });
+  await row.getByRole("button").first().click();
+  await row.locator("form").first().waitFor();
+  await row.locator("form").first().scrollIntoViewIfNeeded();
+  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  await admin.picture(`people-${name}`);
+  expect(await admin.violations()).toEqual([]);
+});

@@ -1,0 +1,155 @@
+// Saved prompts in the composer. R: U6
+
+import type { Page } from "playwright-core";
+import { beforeEach, expect, test } from "vitest";
+import type { Kind } from "../browser.ts";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+const house = House.of(() =>
+  Server.scripted([
+    { when: { contains: "A report about tea for cats." }, does: [{ say: "Cats like tea." }] },
+    { does: [{ say: "What was that?" }] },
+  ]),
+);
+
+/** Each begins without any. */
+beforeEach(async () => {
+  const client = await house.server.client();
+  const { items } = await client.call("GET /v1/saved-prompts");
+  for (const { name } of items) await client.call("DELETE /v1/saved-prompts/{name}", { path: { name } });
+});
+
+const field = (page: Page) => page.locator("form textarea").last();
+const dialog = (page: Page) => page.locator("dialog.prompts");
+
+test("a prompt is written, chosen by keyboard, filled in, changed and deleted", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await page.getByRole("button", { name: "Saved prompts" }).click();
+  await dialog(page).getByText("Prompts that you save are here").waitFor();
+  await dialog(page).getByRole("button", { name: "New prompt" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("weekly report");
+  await dialog(page).locator("textarea").fill("A report about {{topic}} for {{audience}}.");
+  await somebody.picture("prompt-editor");
+  expect(await somebody.violations()).toEqual([]);
+  await dialog(page).getByRole("button", { name: "Save", exact: true }).click();
+  await dialog(page).getByRole("button", { name: "Edit “weekly report”" }).waitFor();
+  await somebody.picture("prompts");
+  expect(await somebody.violations()).toEqual([]);
+  await page.keyboard.press("Escape");
+  await dialog(page).waitFor({ state: "detached" });
+
+  // In one menu with the commands, and without a mouse.
+  await field(page).fill("/weekly");
+  const option = page.getByRole("option", { name: /weekly report/, selected: true });
+  await option.waitFor();
+  await somebody.picture("prompt-menu");
+  expect(await somebody.violations()).toEqual([]);
+  await page.keyboard.press("Enter");
+  await dialog(page).getByLabel("topic").waitFor();
+  await page.keyboard.type("tea");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("cats");
+  await somebody.picture("prompt-filling");
+  expect(await somebody.violations()).toEqual([]);
+  await page.keyboard.press("Enter");
+  await dialog(page).waitFor({ state: "detached" });
+  expect(await field(page).inputValue()).toBe("A report about tea for cats.");
+  await page.keyboard.press("Enter");
+  await page.locator(".part[data-kind=text]").filter({ hasText: "Cats like tea." }).waitFor();
+  await somebody.settled();
+
+  // It is the person's and not the browser's.
+  const other = await house.visitor();
+  await other.page.getByRole("button", { name: "Saved prompts" }).click();
+  await dialog(other.page).getByRole("button", { name: "Edit “weekly report”" }).click();
+  await other.page.getByLabel("Name", { exact: true }).fill("greeting");
+  await dialog(other.page).locator("textarea").fill("Good morning!");
+  await other.page.keyboard.press("Tab");
+  await dialog(other.page).getByRole("button", { name: "Save", exact: true }).click();
+  // One that asks nothing is put where the caret is.
+  await dialog(other.page).getByRole("searchbox").fill("morning");
+  await other.page.keyboard.press("Enter");
+  await dialog(other.page).waitFor({ state: "detached" });
+  expect(await field(other.page).inputValue()).toBe("Good morning!");
+
+  await page.getByRole("button", { name: "Saved prompts" }).click();
+  await dialog(page).getByRole("button", { name: "Edit “greeting”" }).click();
+  await dialog(page).getByRole("button", { name: "Delete", exact: true }).click();
+  await dialog(page).getByRole("button", { name: "Delete “greeting” for good" }).click();
+  await dialog(page).getByText("Prompts that you save are here").waitFor();
+});
+
+test("what stands in the field becomes a prompt, and what was changed meanwhile is not lost", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await field(page).fill("Explain it to a child.");
+  await page.getByRole("button", { name: "Saved prompts" }).click();
+  await dialog(page).getByRole("button", { name: "New prompt" }).click();
+  expect(await dialog(page).locator("textarea").inputValue()).toBe("Explain it to a child.");
+  const client = await house.server.client();
+  await client.call("PUT /v1/saved-prompts/{name}", { path: { name: "child" }, body: { text: "Taken." } });
+  await page.getByLabel("Name", { exact: true }).fill("child");
+  await page.keyboard.press("Enter");
+  await dialog(page).getByText("there is a saved prompt `child` already").waitFor();
+  await page.getByLabel("Name", { exact: true }).fill("for a child");
+  await page.keyboard.press("Enter");
+  await dialog(page).getByRole("button", { name: "Edit “for a child”" }).waitFor();
+  for (const name of ["child", "for a child"])
+    await client.call("DELETE /v1/saved-prompts/{name}", { path: { name } });
+});
+
+test("commands and prompts are one list, and what the arrows reach is in sight", async () => {
+  const client = await house.server.client();
+  const names = Array.from({ length: 12 }, (_, at) => `prompt ${String(at).padStart(2, "0")}`);
+  for (const name of names)
+    await client.call("PUT /v1/saved-prompts/{name}", { path: { name }, body: { text: `Text of ${name}` } });
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await field(page).fill("/");
+  await page.getByRole("option", { name: /prompt 11/ }).waitFor();
+  expect(await page.locator(".composer-menu [role=option]").first().textContent()).toContain("/new");
+  await page.keyboard.press("ArrowUp");
+  const last = page.getByRole("option", { name: /prompt 11/, selected: true });
+  await last.waitFor();
+  await expect
+    .poll(() =>
+      last.evaluate((option) => {
+        const [own, list] = [option.getBoundingClientRect(), option.parentElement?.getBoundingClientRect()];
+        return list !== undefined && own.top >= list.top && own.bottom <= list.bottom;
+      }),
+    )
+    .toBe(true);
+  await somebody.picture("menu-long");
+  expect(await somebody.violations()).toEqual([]);
+  await page.keyboard.press("Enter");
+  expect(await field(page).inputValue()).toBe("Text of prompt 11");
+  // The agent's system prompt is where its settings are.
+  await field(page).fill("/system");
+  await page.getByRole("option", { name: /\/system/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/agents?agent=default");
+  for (const name of names) await client.call("DELETE /v1/saved-prompts/{name}", { path: { name } });
+});
+
+test.each<[string, Kind]>([
+  ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
+  ["phone", { width: 390, height: 844 }],
+  ["wide", { width: 1440, height: 900 }],
+])("the library, %s", async (name, kind) => {
+  const client = await house.server.client();
+  const path = { name: "weekly report" };
+  await client.call("PUT /v1/saved-prompts/{name}", { path, body: { text: "About {{topic}}, in brief." } });
+  const somebody = await house.visitor(kind);
+  const { page } = somebody;
+  await page.locator(".composer-row button[aria-haspopup=dialog]").click();
+  await dialog(page).locator("[data-row]").waitFor();
+  await somebody.picture(`prompts-${name}`);
+  expect(await somebody.violations()).toEqual([]);
+  await dialog(page).locator("[data-row]").click();
+  await dialog(page).locator("textarea").waitFor();
+  await somebody.picture(`prompt-filling-${name}`);
+  expect(await somebody.violations()).toEqual([]);
+  await client.call("DELETE /v1/saved-prompts/{name}", { path });
+});

@@ -1,0 +1,260 @@
+// The page as an app: installed, without a server, and with notifications. With the page in the program: what a service worker fetches
+// comes from nowhere else.
+
+import type { Page, Worker } from "playwright-core";
+import { expect, test } from "vitest";
+import { en } from "../../app/src/i18n/en.ts";
+import type { Kind, Visitor } from "../browser.ts";
+import { Gate } from "../gate.ts";
+import { House } from "../house.ts";
+import { type Rule, Server } from "../server.ts";
+
+const house = House.of(() => Server.start());
+
+/** A title that reads as another one, with what is not seen. */
+const HOSTILE = "Tea\u202egnitem\u200b \u2066now";
+
+async function withWorker(
+  server = house.server,
+  kind: Kind = {},
+): Promise<{ somebody: Visitor; worker: Worker }> {
+  const somebody = await house.visitor({ worker: "allow", ...kind }, server);
+  await somebody.page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
+  const [worker] = somebody.page.context().serviceWorkers();
+  if (worker === undefined) throw new Error("there is no service worker");
+  return { somebody, worker };
+}
+
+const cached = (page: Page): Promise<string[]> =>
+  page.evaluate(async () => {
+    const found: string[] = [];
+    for (const name of await caches.keys()) {
+      for (const { url } of await (await caches.open(name)).keys()) found.push(new URL(url).pathname);
+    }
+    return found;
+  });
+
+/** As if somebody had gone to another tab: a browser without a screen hides none. */
+async function hide(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate((isHidden) => {
+    Object.defineProperty(document, "hidden", { configurable: true, get: () => isHidden });
+    const state = isHidden ? "hidden" : "visible";
+    Object.defineProperty(document, "visibilityState", { configurable: true, get: () => state });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, isHidden);
+}
+
+interface Shown {
+  title: string;
+  body: string;
+  actions: string[];
+  tag: string;
+}
+
+const notices = (page: Page): Promise<Shown[]> =>
+  page.evaluate(async () => {
+    const registration = await navigator.serviceWorker.ready;
+    return (await registration.getNotifications()).map((one) => {
+      const { actions = [] } = one as unknown as { actions?: { action: string }[] };
+      return { title: one.title, body: one.body, tag: one.tag, actions: actions.map(({ action }) => action) };
+    });
+  });
+
+/** As a click on the first notification, or on a button of it. */
+async function click(worker: Worker, action: string): Promise<void> {
+  await worker.evaluate(async (action) => {
+    const scope = globalThis as unknown as {
+      registration: ServiceWorkerRegistration;
+      NotificationEvent: new (type: string, init: object) => Event;
+    };
+    const [notification] = await scope.registration.getNotifications();
+    globalThis.dispatchEvent(new scope.NotificationEvent("notificationclick", { notification, action }));
+  }, action);
+}
+
+async function wantNotices({ page }: Visitor, server: Server): Promise<void> {
+  await page.context().grantPermissions(["notifications"]);
+  await page.goto(`${server.url}/settings`);
+  await page.getByLabel("Notify me in this browser").check();
+  await page.goto(`${server.url}/`);
+  await page.locator("textarea").first().waitFor();
+}
+
+const ask = (title: string) => ({
+  call: { name: "demo_calendar", arguments: { title, when: "2026-12-01T08:00" } },
+});
+
+// R: U6, R4
+test("the page can be installed, and its worker caches files of the page and nothing of anybody", async () => {
+  const { somebody } = await withWorker();
+  const { page } = somebody;
+  const manifest = await page.evaluate(async () => {
+    const link = document.querySelector<HTMLLinkElement>("link[rel=manifest]");
+    const response = await fetch(link?.href ?? "");
+    return { type: response.headers.get("content-type"), ...(await response.json()) };
+  });
+  expect(manifest).toMatchObject({
+    type: "application/manifest+json",
+    start_url: "/",
+    scope: "/",
+    display: "standalone",
+  });
+  for (const { src, sizes } of manifest.icons as { src: string; sizes: string }[]) {
+    const size = await page.evaluate(async (src) => {
+      const image = new Image();
+      image.src = src;
+      await image.decode();
+      return `${image.naturalWidth}x${image.naturalHeight}`;
+    }, src);
+    if (sizes !== "any") expect(size, src).toBe(sizes);
+  }
+  const debug = await page.context().newCDPSession(page);
+  const { errors } = await debug.send("Page.getAppManifest");
+  expect(errors).toEqual([]);
+  await somebody.say("What time is it?");
+  await somebody.settled();
+  const found = await cached(page);
+  expect(found).toContain("/");
+  const others = found.filter(
+    (path) => !/^\/(assets\/[\w.-]+|first-paint\.js|icon[\w-]*\.(svg|png)|app\.webmanifest)?$/.test(path),
+  );
+  expect(others, "nothing but the page's own files").toEqual([]);
+  const head = await page.evaluate(async () => {
+    const { headers } = await fetch("/sw.js");
+    return [headers.get("cache-control"), headers.get("content-type")];
+  });
+  expect(head).toEqual(["no-cache", "text/javascript; charset=utf-8"]);
+});
+
+// R: S2, U6
+test("without a server the page opens and waits, and goes on once there is one", async () => {
+  const server = await house.own(Server.start());
+  const { somebody } = await withWorker(server);
+  const { page } = somebody;
+  await server.kill();
+  await page.goto(`${server.url}/history`);
+  await page.getByText(en.unreachableRetrying).waitFor();
+  await somebody.picture("offline-shell");
+  expect(await somebody.violations()).toEqual([]);
+  await server.start();
+  await page.getByRole("heading", { name: en.history }).waitFor();
+  // What is no view of the page is the server's to answer.
+  await page.goto(`${server.url}/docs`);
+  expect(await page.title()).not.toBe("Throughline");
+});
+
+// R: S2
+test("a part that nobody has opened yet is there offline, since the worker has it", async () => {
+  const server = await house.own(Server.start());
+  const { somebody } = await withWorker(server);
+  const { page } = somebody;
+  await expect.poll(() => page.evaluate(() => navigator.serviceWorker.controller !== null)).toBe(true);
+  await server.kill();
+  await page.getByRole("link", { name: en.agents }).click();
+  await page.getByRole("heading", { name: en.agents }).waitFor();
+  expect(await page.locator(".part-failed").count()).toBe(0);
+});
+
+// R: A2, A5, U6
+test("a question is told of while nobody looks, to the letter, and denied there", async () => {
+  const gate = new Gate();
+  const rules: Rule[] = [
+    { times: 1, does: [gate.move, { say: "A moment." }, ask(HOSTILE)] },
+    { does: [{ say: "Then not." }] },
+  ];
+  const server = await house.own(Server.scripted(rules));
+  const { somebody, worker } = await withWorker(server);
+  const { page } = somebody;
+  await wantNotices(somebody, server);
+  await somebody.say(`Put in ${HOSTILE}`);
+  await expect.poll(() => page.url()).toMatch(/\/c\//);
+  await hide(page, true);
+  gate.open();
+  await expect.poll(() => notices(page)).toHaveLength(1);
+  const [notice] = await notices(page);
+  expect(notice).toMatchObject({ title: en.noticeAsks, actions: ["deny"] });
+  expect(notice?.body).toContain("Tea\\u202egnitem\\u200b \\u2066now");
+  expect(notice?.body).not.toMatch(/[\u200b\u202a-\u202e\u2066-\u2069]/);
+  expect(await page.title()).toMatch(/^\(1\)/);
+  await click(worker, "deny");
+  await page.locator(".card[data-status=denied]").waitFor();
+  await somebody.settled();
+  await expect.poll(async () => (await notices(page)).map(({ title }) => title)).toEqual([en.noticeDone]);
+  expect(await page.title()).toMatch(/^\(2\) /);
+  await hide(page, false);
+  await expect.poll(() => page.title()).not.toMatch(/^\(/);
+  await expect.poll(() => notices(page)).toEqual([]);
+});
+
+// R: A2, U6
+test("a click on a notification opens the question, wherever the tab is by then", async () => {
+  const gate = new Gate();
+  const rules: Rule[] = [{ times: 1, does: [gate.move, ask("Tea")] }, { does: [{ say: "It is in." }] }];
+  const server = await house.own(Server.scripted(rules));
+  const { somebody, worker } = await withWorker(server);
+  const { page } = somebody;
+  await wantNotices(somebody, server);
+  await somebody.say("Tea, please");
+  await expect.poll(() => page.url()).toMatch(/\/c\//);
+  const conversation = new URL(page.url()).pathname;
+  await page.getByRole("link", { name: en.history }).click();
+  await hide(page, true);
+  gate.open();
+  await expect.poll(() => notices(page)).toHaveLength(1);
+  await click(worker, "");
+  await expect.poll(() => new URL(page.url()).pathname).toBe(conversation);
+  await page.getByRole("button", { name: en.approve, exact: true }).click();
+  await somebody.settled();
+  expect(new URL(page.url()).hash).toBe("");
+});
+
+// R: U6
+test("who wants no notifications gets none, and the tab says it all the same", async () => {
+  const gate = new Gate();
+  const server = await house.own(Server.scripted([{ does: [gate.move, { say: "Here." }] }]));
+  const { somebody } = await withWorker(server);
+  const { page } = somebody;
+  await page.context().grantPermissions(["notifications"]);
+  await somebody.say("hello");
+  await expect.poll(() => page.url()).toMatch(/\/c\//);
+  await hide(page, true);
+  gate.open();
+  await somebody.settled();
+  await expect.poll(() => page.title()).toMatch(/^\(1\) /);
+  expect(await notices(page)).toEqual([]);
+  await hide(page, false);
+  await expect.poll(() => page.title()).not.toMatch(/^\(/);
+});
+
+// R: S2, U6
+test("another release takes over without ending a turn, and the parts of the old one are still there", async () => {
+  const gate = new Gate();
+  const server = await house.own(Server.scripted([{ does: [{ say: "One " }, gate.move, { say: "two." }] }]));
+  const { somebody } = await withWorker(server);
+  const { page } = somebody;
+  await expect.poll(() => page.evaluate(() => navigator.serviceWorker.controller !== null)).toBe(true);
+  await somebody.say("count");
+  await page.locator(".part[data-kind=text]", { hasText: "One" }).waitFor();
+  // As if there had been another release before: its cache stays for tabs that are still of it, and an older one goes.
+  const names = await page.evaluate(async () => {
+    const [own = ""] = await caches.keys();
+    await caches.delete(own);
+    for (const name of ["throughline-oldest", "throughline-older", "somebody-else"]) await caches.open(name);
+    // Another address is another worker, as another content would be.
+    const made = await navigator.serviceWorker.register("/sw.js?2", { scope: "/" });
+    await new Promise<void>((resolve) => {
+      const look = (): void => {
+        const isNew = made.active?.scriptURL.endsWith("?2") === true;
+        if (isNew && made.active?.state === "activated") return resolve();
+        const next = made.installing ?? made.waiting ?? made.active;
+        next?.addEventListener("statechange", look, { once: true });
+      };
+      look();
+    });
+    return (await caches.keys()).map((name) => (name === own ? "own" : name));
+  });
+  expect(names).toEqual(["throughline-older", "somebody-else", "own"]);
+  gate.open();
+  await somebody.settled();
+  await page.locator(".part[data-kind=text]", { hasText: "One two." }).waitFor();
+});

@@ -1,0 +1,31 @@
+// What people think of answers: a thumb, and a reason. R: O2, U8
+
+import { expect, test } from "vitest";
+import { en } from "../../app/src/i18n/en.ts";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+const house = House.of(() => Server.scripted([{ does: [{ say: "Paris." }] }]));
+
+test("an answer is rated, with a reason, and the rating is there after a reload", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await somebody.say("Capital of France?");
+  await somebody.settled();
+  const [good, bad] = [en.goodAnswer, en.badAnswer].map((name) => page.getByRole("button", { name }));
+  await good?.click();
+  await page.locator(`[aria-label="${en.goodAnswer}"][aria-pressed=true]`).waitFor();
+  await bad?.click();
+  await page.getByRole("textbox", { name: en.whatWasWrong }).fill("Too short");
+  const [answer] = await Promise.all([
+    page.waitForResponse((response) => response.request().postData()?.includes("Too short") === true),
+    page.keyboard.press("Enter"),
+  ]);
+  expect(await answer.json()).toMatchObject({ value: "down", reason: "Too short" });
+  expect(await page.getByRole("textbox", { name: en.whatWasWrong }).count()).toBe(0);
+  await page.reload();
+  await page.locator(`[aria-label="${en.badAnswer}"][aria-pressed=true]`).waitFor();
+  // Pressed again, it is taken back.
+  await bad?.click();
+  await page.locator(`[aria-label="${en.badAnswer}"][aria-pressed=false]`).waitFor();
+});

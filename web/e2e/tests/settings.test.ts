@@ -1,0 +1,123 @@
+// The page of settings: who one is, which keys there are, what is remembered, how it looks, and all of it taken elsewhere.
+
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import type { Kind } from "../browser.ts";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+const house = House.of(async () => {
+  const server = await Server.start();
+  const client = await server.client();
+  for (const text of ["Put a meeting into my calendar tomorrow at 9", "What time is it?"]) {
+    const { events, turn_id } = await client.start({ input: [{ type: "text", text }] });
+    for await (const event of events) {
+      if (event.type !== "approval_request") continue;
+      await client.call("POST /v1/turns/{turn_id}/approvals/{approval_id}", {
+        path: { turn_id, approval_id: event.approval_id },
+        body: { decision: "approve", remember: "always" },
+      });
+    }
+  }
+  return server;
+});
+
+const panel = (name: string) => ({ name, exact: true }) as const;
+
+// R: U4, U6
+test("a remembered answer is found, and taken back", async () => {
+  const somebody = await house.visitor({}, house.server, "/settings");
+  const { page } = somebody;
+  await page.getByRole("region", panel("Account")).getByText("Signed in as").waitFor();
+  const remembered = page.getByRole("region", panel("Remembered answers"));
+  const row = remembered.getByRole("listitem").filter({ hasText: "demo.calendar" });
+  await row.getByText("Allowed").waitFor();
+  expect(await row.textContent()).toContain("Always · Only with these arguments");
+  await remembered.getByRole("searchbox").fill("weather");
+  await remembered.getByText("No matching answers").waitFor();
+  await remembered.getByRole("searchbox").fill("CALENDAR");
+  await somebody.picture("settings");
+  await row.getByRole("button").click();
+  await remembered.getByText("Nothing is remembered.").waitFor();
+  const client = await house.server.client();
+  expect((await client.call("GET /v1/remembered", { query: { everywhere: true } })).items).toEqual([]);
+});
+
+// R: U6
+test("all conversations are one file, each of which can be imported", async () => {
+  const somebody = await house.visitor({}, house.server, "/settings");
+  const { page } = somebody;
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export all conversations" }).click();
+  const file = await download;
+  expect(file.suggestedFilename()).toMatch(/^throughline-\d{4}-\d\d-\d\d\.zip$/);
+  const bytes = readFileSync(await file.path());
+  await page.getByText("2 conversations exported").waitFor();
+  const texts = unzipped(bytes);
+  expect(texts.map(([name]) => name).every((name) => /^conv_\w+\.jsonl$/.test(name))).toBe(true);
+  const client = await house.server.client();
+  for (const [, text] of texts) await client.call("POST /v1/conversations/import", { body: text });
+  expect((await client.call("GET /v1/conversations")).items).toHaveLength(4);
+});
+
+// R: A2, U6
+test("a key is revoked after a second click, and who signs out is out", async () => {
+  // Whoever signs out ends the key that other tests would come in with.
+  const server = await house.own(Server.start());
+  const client = await server.client();
+  const { id } = await client.call("POST /v1/keys", { body: { name: "old laptop", scopes: ["chat"] } });
+  const somebody = await house.visitor({}, server, "/settings");
+  const { page } = somebody;
+  const keys = page.getByRole("region", panel("Keys and devices"));
+  await keys.getByText("This browser").waitFor();
+  await keys.getByRole("button", { name: "Revoke key old laptop" }).click();
+  expect(await keys.getByText(id).count()).toBe(1);
+  await keys.getByRole("button", { name: "Really revoke?" }).click();
+  await expect.poll(() => keys.getByText(id).count()).toBe(0);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.locator("#key").waitFor();
+  expect(await page.getByRole("alert").count()).toBe(0);
+  expect(await page.evaluate("localStorage.getItem('throughline.key')")).toBeNull();
+});
+
+// R: U6
+test("who signs in is told all ways in, and commands look like commands", async () => {
+  const somebody = await house.stranger();
+  const { page } = somebody;
+  await page.goto(house.server.url);
+  await page.getByRole("heading", { name: "Sign in to Throughline" }).waitFor();
+  expect(await page.locator("form code").allTextContents()).toEqual([
+    "throughline serve",
+    "throughline keys create --name laptop",
+  ]);
+  expect(await page.locator("form").textContent()).not.toContain("`");
+  expect(await page.locator("form li").nth(1).textContent()).toContain("without restarting");
+  await somebody.picture("sign-in");
+  expect(await somebody.violations()).toEqual([]);
+});
+
+// R: U6
+test.each<[string, Kind]>([
+  ["zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 820 }],
+  ["phone", { width: 390, height: 844 }],
+  ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],
+])("it is complete and readable: %s", async (name, kind) => {
+  const somebody = await house.visitor(kind, house.server, "/settings");
+  const { page } = somebody;
+  await page.locator(".settings-facts").nth(1).waitFor();
+  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  await somebody.picture(`settings-${name}`);
+  expect(await somebody.violations()).toEqual([]);
+});
+
+/** The files of an archive without compression, in their order. */
+function unzipped(bytes: Buffer): [string, string][] {
+  const files: [string, string][] = [];
+  for (let at = 0; bytes.readUInt32LE(at) === 0x04034b50; ) {
+    const [size, name] = [bytes.readUInt32LE(at + 18), bytes.readUInt16LE(at + 26)];
+    const content = at + 30 + name;
+    files.push([bytes.toString("utf8", at + 30, content), bytes.toString("utf8", content, content + size)]);
+    at = content + size;
+  }
+  return files;
+}

@@ -1,0 +1,289 @@
+// A message from when it is sent to when it has ended: offline, without a jump, with what helps when it breaks.
+
+import { expect, test } from "vitest";
+import { en } from "../../app/src/i18n/en.ts";
+import type { Visitor } from "../browser.ts";
+import { Gate } from "../gate.ts";
+import { House } from "../house.ts";
+import { type Rule, Server } from "../server.ts";
+
+const house = House.of(() => Server.start());
+
+const text = ({ page }: Visitor, words: string | RegExp) =>
+  page.locator(".part[data-kind=text]").filter({ hasText: words });
+
+/** Requests that begin a turn. */
+function begun({ page }: Visitor): string[] {
+  const keys: string[] = [];
+  page.on("request", (request) => {
+    if (request.method() === "POST" && new URL(request.url()).pathname === "/v1/turns")
+      keys.push(request.headers()["idempotency-key"] ?? "");
+  });
+  return keys;
+}
+
+// R: S2 (D7)
+test("what is said offline is sent as soon as the network is back, once", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  const keys = begun(somebody);
+  await page.context().setOffline(true);
+  await somebody.say("What time is it?");
+  await page.getByText(en.status.unsent).waitFor();
+  await page.getByRole("article", { name: en.yourMessage }).getByText("What time is it?").waitFor();
+  expect(await page.getByRole("alert").count(), "nothing has failed").toBe(0);
+  await somebody.picture("unsent");
+  // A look at something else takes nothing away.
+  await page.getByRole("link", { name: en.history }).click();
+  await page.getByRole("link", { name: en.chat }).click();
+  await page.getByText(en.status.unsent).waitFor();
+  await page.context().setOffline(false);
+  await page.locator(".card[data-status=success]").waitFor();
+  await somebody.settled();
+  expect(keys.length).toBeGreaterThan(1);
+  expect(new Set(keys).size, "the same request however often").toBe(1);
+  expect(await page.getByRole("article", { name: en.yourMessage }).count()).toBe(1);
+  expect(new URL(page.url()).pathname).toMatch(/^\/c\//);
+});
+
+// R: S2
+test("without its examples the first screen is there", async () => {
+  const somebody = await house.stranger();
+  const { page } = somebody;
+  await page.route("**/assets/suggestions-*.js", (route) => route.abort());
+  await page.goto(`${house.server.url}/#token=${await house.server.key()}`);
+  await page.getByRole("heading", { name: en.firstTitle }).waitFor();
+  await page.locator(".first-examples").getByText(en.partFailed).waitFor();
+  await somebody.say("What time is it?");
+  await somebody.settled();
+});
+
+// R: S2 (D7)
+test("what was not sent yet can be taken back, and stands in the field again", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await page.context().setOffline(true);
+  await somebody.say("Rather not");
+  await page.getByRole("button", { name: en.unsend }).click();
+  await page.getByRole("heading", { name: en.firstTitle }).waitFor();
+  expect(await page.locator("textarea").first().inputValue()).toBe("Rather not");
+  expect(await page.getByRole("article").count()).toBe(0);
+  await page.context().setOffline(false);
+  await page.keyboard.press("Enter");
+  await somebody.settled();
+  expect(await page.getByRole("article", { name: en.yourMessage }).count()).toBe(1);
+});
+
+// R: T14 (D7)
+test("what is added offline in mid-turn waits, can be taken back, and arrives", async () => {
+  const gate = new Gate();
+  const rules: Rule[] = [
+    { times: 1, does: [{ say: "First." }, gate.move, { say: " Done." }] },
+    { does: [{ say: "Second." }] },
+  ];
+  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("Go");
+  await text(somebody, "First.").waitFor();
+  await page.context().setOffline(true);
+  const field = page.locator("textarea").first();
+  await field.fill("and this");
+  await page.keyboard.press("Enter");
+  await page.getByText(en.waitsForServer).waitFor();
+  await page.getByRole("button", { name: en.unsend }).click();
+  await expect.poll(() => field.inputValue()).toBe("and this");
+  await page.keyboard.press("Enter");
+  await page.getByText(en.waitsForServer).waitFor();
+  await page.context().setOffline(false);
+  await page.getByText(en.waitsForStep).waitFor();
+  gate.open();
+  await text(somebody, "Second.").waitFor();
+  await somebody.settled();
+  expect(await page.getByText("and this", { exact: true }).count()).toBe(1);
+});
+
+// R: U6 (D11, critique 6)
+test("nothing moves on its own from the first word of a turn to after its end", async () => {
+  const gate = new Gate();
+  const rules: Rule[] = [
+    {
+      when: { has_result: false },
+      does: [
+        { think: "A thought." },
+        { say: "I look at three places.\n\nThen I tell." },
+        { call: { name: "demo_weather", arguments: { city: "Paris" } } },
+        { call: { name: "demo_weather", arguments: { city: "Oslo" } } },
+        { call: { name: "demo_weather", arguments: { city: "Rome" } } },
+      ],
+    },
+    { does: [{ say: "All three are fine." }, gate.move, { say: "\n\nThat is all." }] },
+  ];
+  const somebody = await house.visitor({ motion: "reduce" }, await house.own(Server.scripted(rules)));
+  const { page } = somebody;
+  // The name of the model comes into the header a moment later.
+  await page.locator(".picker-button").waitFor();
+  await somebody.say("Hello");
+  await page.getByRole("article", { name: en.assistantMessage }).waitFor();
+  await page.evaluate(() => {
+    const shifts: string[] = [];
+    (window as unknown as { shifts: string[] }).shifts = shifts;
+    new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) {
+        const { value, sources } = entry as unknown as {
+          value: number;
+          sources: { node: Node | null; previousRect: DOMRect; currentRect: DOMRect }[];
+        };
+        const what = sources.map(({ node, previousRect, currentRect }) => {
+          const element = node instanceof Element ? node : node?.parentElement;
+          return `${element?.tagName}.${element?.className} ${previousRect.top} -> ${currentRect.top}`;
+        });
+        shifts.push(`${value.toFixed(4)}: ${what.join("; ")}`);
+      }
+    }).observe({ type: "layout-shift", buffered: false });
+  });
+  await text(somebody, "All three are fine.").waitFor();
+  gate.open();
+  await text(somebody, "That is all.").waitFor();
+  await somebody.settled();
+  await page.getByRole("button", { name: en.regenerate }).waitFor();
+  // Shifts are told of after the frame in which they happen.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  expect(await page.evaluate(() => (window as unknown as { shifts: string[] }).shifts)).toEqual([]);
+});
+
+// R: T11 (D12, critique 22)
+test("a reply that broke off goes on with one click", async () => {
+  const rules: Rule[] = [
+    { times: 1, does: [{ say: "The first half," }, "cut"] },
+    { when: { contains: en.continuePrompt }, does: [{ say: "and the second." }] },
+  ];
+  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("Tell me");
+  const fault = page.getByRole("alert");
+  await fault.getByText("What was written so far is kept.").waitFor();
+  expect(await fault.getByText("upstream_lost").isVisible(), "that is for whoever asks").toBe(false);
+  await fault.getByText(en.details).click();
+  await fault.getByText("upstream_lost").waitFor();
+  await somebody.picture("torn");
+  expect(await somebody.violations()).toEqual([]);
+  await fault.getByRole("button", { name: en.continue }).click();
+  await text(somebody, "and the second.").waitFor();
+});
+
+// R: T11 (D13)
+test("a pause that the model asks for is counted down", async () => {
+  const rules: Rule[] = [
+    { times: 1, does: { http: { status: 429, headers: { "retry-after": "6" } } } },
+    { does: [{ say: "Here I am." }] },
+  ];
+  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("Hello");
+  const status = page.locator("[data-status=retrying]");
+  await status.getByText(en.goesOnIn(5)).waitFor();
+  await status.getByText(en.goesOnIn(2)).waitFor();
+  await somebody.picture("rate-limited");
+  await text(somebody, "Here I am.").waitFor();
+});
+
+// R: T1 (D14, critique 14)
+test("thinking is one live line, then how long it took, and Markdown inside", async () => {
+  const gate = new Gate();
+  const rules: Rule[] = [
+    { does: [{ think: "First I look. **Boldly** I go" }, gate.move, { think: " on." }, { say: "Done." }] },
+  ];
+  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("Think");
+  await page.getByText("Boldly I go", { exact: true }).waitFor();
+  await somebody.picture("thinking");
+  gate.open();
+  const thought = page.getByRole("button", { name: /^Thought for \d+ s$/ });
+  await thought.click();
+  await page.locator(".part[data-kind=thinking] strong").getByText("Boldly").waitFor();
+  await somebody.settled();
+  await page.reload();
+  await page.getByRole("button", { name: /^Thought for \d+ s$/ }).waitFor();
+});
+
+// R: U6 (D8)
+test("letters that are read from right to left are, everywhere, and nothing else turns", async () => {
+  const hebrew = "שלום עולם.";
+  const rules: Rule[] = [{ does: [{ think: hebrew }, { say: `${hebrew}\n\nEnglish.` }] }];
+  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
+  const { page } = somebody;
+  const field = page.locator("textarea").first();
+  await field.fill(hebrew);
+  const direction = (selector: string) =>
+    page
+      .locator(selector)
+      .first()
+      .evaluate((element) => getComputedStyle(element).direction);
+  expect(await direction("textarea")).toBe("rtl");
+  await page.keyboard.press("Enter");
+  await text(somebody, "English.").waitFor();
+  await somebody.settled();
+  expect(await direction(".user-bubble")).toBe("rtl");
+  expect(await direction("header h1")).toBe("rtl");
+  expect(await direction(".markdown p")).toBe("rtl");
+  expect(await direction(".markdown p:last-child")).toBe("ltr");
+  await page.getByRole("button", { name: en.edit }).first().click();
+  expect(await direction("form textarea")).toBe("rtl");
+  await somebody.picture("right-to-left");
+});
+
+// R: U6
+test("whoever comes by keyboard skips the rail", async () => {
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
+  await page.keyboard.press("Tab");
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe(en.skipToContent);
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate(() => document.activeElement?.tagName)).toBe("MAIN");
+  expect(new URL(page.url()).hash).toBe("");
+});
+
+// R: O1 (D10, critique 15, D23)
+test("figures stand once, at the message, and the speed is that of the model alone", async () => {
+  const rules: Rule[] = [
+    {
+      when: { has_result: false },
+      does: [
+        { say: "I wait." },
+        { call: { name: "demo_calendar", arguments: { title: "Tea", when: "2026-11-23T08:00" } } },
+      ],
+    },
+    {
+      does: {
+        pace: { tokens_per_second: 40, chunk_chars: 4 },
+        moves: [{ say: "one two three four five six seven eight nine ten ".repeat(4) }],
+      },
+    },
+  ];
+  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("Hello");
+  await page
+    .getByRole("button", { name: /^Approve/ })
+    .first()
+    .waitFor();
+  // The person takes their time, which is none of the model's.
+  await page.waitForTimeout(3_000);
+  await page
+    .getByRole("button", { name: /^Approve/ })
+    .first()
+    .click();
+  await somebody.settled();
+  expect(
+    await page
+      .locator("header")
+      .getByText(/tok\/s|First token/)
+      .count(),
+  ).toBe(0);
+  const said = (await page.locator(".turn-figures").innerText()).match(/(\d+) tok\/s/)?.[1];
+  const client = await house.server.client();
+  expect(client).toBeDefined();
+  expect(Number(said), "the model was paced").toBeGreaterThan(20);
+});

@@ -1,0 +1,84 @@
+// Every view without a mouse and without eyes: where Tab stops, and what a screen reader finds. R: U3
+
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { House } from "../house.ts";
+import { Server } from "../server.ts";
+
+const house = House.of(() => Server.start());
+/** More stops than any view has. */
+const STOPS_MAX = 150;
+
+/** Without what differs from run to run: ids, numbers, times, dates. */
+function steady(text: string): string {
+  return text
+    .replace(/- status: .*/g, "- status")
+    .replace(/First token.*/g, "First token …")
+    .replace(/\b(conv|turn|msg|call|key)_\w+/g, "$1_ID")
+    .replace(/\b[0-9a-f]{16,}\b/g, "ID")
+    .replace(/throughline-page-\w+/g, "FOLDER")
+    .replace(/(?<!level=)\d+([.,:/]\d+)*( ?(ms|s|min|h|tok\/s)\b)?/g, "0")
+    .replace(/"0"|0 ?%/g, "0")
+    .replace(/\b[ap]m\b/gi, "HALF")
+    .replace(/\b(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b/g, "DAY")
+    .replace(/\b(Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*\b/g, "MONTH")
+    .replace(/^(.{200}).+$/gm, "$1…");
+}
+
+/** Role and name of each stop, in the order of the Tab key, until the focus leaves the page or comes round. */
+async function stopsOf(page: Page): Promise<string[]> {
+  await page.evaluate(() => {
+    document.body.tabIndex = -1;
+    document.body.focus();
+  });
+  const stops: string[] = [];
+  const seen = new Set<string>();
+  while (stops.length < STOPS_MAX) {
+    await page.keyboard.press("Tab");
+    const stop = await page.evaluate(() => {
+      const one = document.activeElement;
+      if (one === null || one === document.body) return undefined;
+      const { outlineStyle, boxShadow, borderColor } = getComputedStyle(one);
+      const all = [...document.querySelectorAll("*")];
+      const label =
+        one.getAttribute("aria-label") ?? one.getAttribute("placeholder") ?? one.textContent ?? "";
+      return {
+        at: all.indexOf(one),
+        says: `${one.getAttribute("role") ?? one.localName}: ${label.replace(/\s+/g, " ").trim().slice(0, 60)}`,
+        isMarked: outlineStyle !== "none" || boxShadow !== "none" || borderColor !== "",
+      };
+    });
+    if (stop === undefined || seen.has(`${stop.at}`)) break;
+    seen.add(`${stop.at}`);
+    expect(stop.isMarked, `${stop.says} shows that it has the focus`).toBe(true);
+    stops.push(steady(stop.says));
+  }
+  expect(stops.length).toBeLessThan(STOPS_MAX);
+  return stops;
+}
+
+test.each([
+  ["chat", "/", "textarea"],
+  ["history", "/history", "table"],
+  ["calls", "/history/calls", "table"],
+  ["metrics", "/stats", "main h2, main h3"],
+  ["agents", "/agents", "main input, main textarea"],
+  ["tester", "/tester", "main input, main textarea"],
+  ["settings", "/settings", "main :text('first start')"],
+])("%s can be walked through and read", async (name, path, awaited) => {
+  const own = await house.own(Server.start());
+  const somebody = await house.visitor({}, own);
+  const { page } = somebody;
+  await somebody.say("What time is it?");
+  await somebody.settled();
+  if (name !== "chat") {
+    await page.goto("about:blank");
+    await page.goto(own.url + path);
+  }
+  await page.locator(awaited).first().waitFor();
+  await page.evaluate("document.fonts.ready.then(() => undefined)");
+  await expect(`${(await stopsOf(page)).join("\n")}\n`).toMatchFileSnapshot(`walks/${name}.keys.txt`);
+  await expect(`${steady(await page.locator("body").ariaSnapshot())}\n`).toMatchFileSnapshot(
+    `walks/${name}.tree.txt`,
+  );
+});

@@ -1,0 +1,76 @@
+// What is not drawn because nobody sees it is there all the same: for find-in-page, for the selection, and for screen readers.
+
+import { expect, test } from "vitest";
+import { en } from "../../app/src/i18n/en.ts";
+import { withScreenReader } from "../browser.ts";
+import { House } from "../house.ts";
+import { type Rule, Server } from "../server.ts";
+
+const TURNS = 16;
+/** Several screens each, with a word that stands nowhere else. */
+const rules: readonly Rule[] = Array.from({ length: TURNS }, (_, at) => ({
+  when: { contains: `question ${at}.` },
+  does: [{ say: Array.from({ length: 40 }, (_, line) => `needle${at}x${line} in a haystack`).join("\n\n") }],
+}));
+withScreenReader();
+const house = House.of(() => Server.scripted(rules));
+
+/** A browser's own search, as with Ctrl+F. */
+declare global {
+  interface Window {
+    find(text: string): boolean;
+  }
+}
+
+// R: U6
+test("a long conversation is found, selected and read as a whole", async () => {
+  const client = await house.server.client();
+  let conversation_id: string | undefined;
+  for (let at = 0; at < TURNS; at += 1) {
+    const turn = await client.start({
+      ...(conversation_id && { conversation_id }),
+      input: [{ type: "text", text: `question ${at}.` }],
+    });
+    conversation_id = turn.conversation_id ?? undefined;
+    for await (const _ of turn.events);
+  }
+  const somebody = await house.visitor();
+  const { page } = somebody;
+  await page.goto(`${house.server.url}/c/${conversation_id}`);
+  const articles = page.getByRole("article", { name: en.assistantMessage });
+  await articles.first().waitFor();
+  const older = page.getByRole("button", { name: en.olderTurns });
+  while ((await articles.count()) < TURNS) {
+    const shown = await articles.count();
+    await older.click();
+    await expect.poll(() => articles.count()).toBeGreaterThan(shown);
+  }
+  const isSeen = () =>
+    page.evaluate(() => {
+      const part = document.querySelector(".part[data-kind=text] p");
+      return part?.checkVisibility({ contentVisibilityAuto: true });
+    });
+  // What stands at the end is looked at: the beginning is not drawn.
+  await page.keyboard.press("End");
+  await articles.last().scrollIntoViewIfNeeded();
+  await expect.poll(isSeen).toBe(false);
+
+  const all = await page.evaluate(() => {
+    const selection = getSelection();
+    selection?.selectAllChildren(document.querySelector("article")?.closest("ol") ?? document.body);
+    const text = selection?.toString() ?? "";
+    selection?.removeAllRanges();
+    return text;
+  });
+  for (let at = 0; at < TURNS; at += 1) expect(all).toContain(`needle${at}x39 in a haystack`);
+
+  const debug = await page.context().newCDPSession(page);
+  const { nodes } = await debug.send("Accessibility.getFullAXTree");
+  const read = nodes.map(({ name }) => String(name?.value ?? "")).join("\n");
+  for (let at = 0; at < TURNS; at += 1) expect(read).toContain(`needle${at}x0 in a haystack`);
+
+  expect(await page.evaluate(() => window.find("needle0x7 "))).toBe(true);
+  // It is scrolled to where it is, and drawn.
+  await expect.poll(isSeen).toBe(true);
+  expect(await page.evaluate(() => getSelection()?.toString().trim())).toBe("needle0x7");
+});

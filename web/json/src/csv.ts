@@ -1,0 +1,19 @@
+// Rows as CSV.
+
+import { textOf } from "./large.ts";
+
+/** A field as it stands in CSV. */
+export function csvField(text: string): string {
+  // A spreadsheet would run what begins like a formula.
+  const inert = /^[=@\t\r]|^[+-](?![\d.,\s]*%?$)/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert;
+}
+
+/** A table with its head. */
+export function csvOfRows(
+  columns: readonly string[],
+  rows: readonly Readonly<Record<string, unknown>>[],
+): string {
+  const lines = rows.map((row) => columns.map((column) => (row[column] == null ? "" : textOf(row[column]))));
+  return [columns, ...lines].map((cells) => cells.map(csvField).join(",")).join("\r\n");
+}

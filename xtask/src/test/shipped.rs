@@ -1,0 +1,49 @@
+//! The command as it is shipped: built alone, so with no feature that only another crate of the workspace asks for, and packed
+//! into the archive that people download.
+
+use super::{CheckOutcome, report::TestReport};
+use crate::program::{self, ExternalProgram};
+use crate::{dist, web};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::PathBuf;
+
+/// Names the program to the tests.
+const PROGRAM: &str = "THROUGHLINE_SHIPPED";
+/// Names the archive to the tests. Empty: it could not be made, which this check says.
+const ARCHIVE: &str = "THROUGHLINE_ARCHIVE";
+
+/// Builds it in the dev profile and runs the tests of it.
+pub(crate) fn check() -> Result<CheckOutcome> {
+    let page = web::built()?;
+    let shipped = copy_of_the_command()?;
+    let mut report = TestReport::default();
+    let archive = match page {
+        Ok(()) => dist::assemble(&shipped, &dist::DistOptions::for_tests())?,
+        Err(why) => {
+            report.skipped.push(format!("the archive for this platform: {why}"));
+            PathBuf::new()
+        }
+    };
+    let words = ["test", "--workspace", "--no-fail-fast", "--test", "shipped", "--test", "archive"];
+    let program = ExternalProgram::cargo().args(words).args(["--", "--show-output"]);
+    let status = program.env(PROGRAM, &shipped).env(ARCHIVE, &archive).lines(|line| {
+        if report.take(line) {
+            println!("{line}");
+        }
+    })?;
+    report.is_success = status.success();
+    Ok(CheckOutcome::Tests(report))
+}
+
+/// A copy: the tests' own build of the command replaces the one that cargo shows.
+fn copy_of_the_command() -> Result<PathBuf> {
+    let built = program::throughline()?;
+    let folder = program::target()?.join("shipped");
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let copy = folder.join(built.file_name().unwrap_or_default());
+    // A file that runs cannot be overwritten.
+    let _ = fs::remove_file(&copy);
+    fs::copy(&built, &copy).with_context(|| format!("{} cannot be copied", built.display()))?;
+    Ok(copy)
+}

@@ -1,0 +1,34 @@
+//! The plugins of somebody's VCPToolBox.
+// R: L2
+
+use super::ProofOutcome;
+use crate::program::ExternalProgram;
+use anyhow::{Result, bail};
+
+/// Names the folder of the checkout.
+const CHECKOUT: &str = "THROUGHLINE_VCP";
+/// Plugins listed, and commands called.
+const FIGURES: usize = 2;
+
+/// The tests that read a checkout; each says in one line what it has seen.
+pub(crate) fn vcp() -> Result<ProofOutcome> {
+    if std::env::var_os(CHECKOUT).is_none() {
+        return Ok(ProofOutcome::Skipped(format!("{CHECKOUT} names no folder of VCPToolBox")));
+    }
+    let mut figures = Vec::new();
+    let status = ExternalProgram::cargo()
+        .args(["test", "--package", "throughline-tools", "--test", "vcp_kinds"])
+        .args(["--", "of_a_users_checkout", "--nocapture"])
+        .lines(|line| {
+            println!("{line}");
+            if let Some((_, figure)) = line.split_once("vcp: ") {
+                figures.push(figure.to_owned());
+            }
+        })?;
+    if !status.success() || figures.len() != FIGURES {
+        bail!("a plugin or a command of the checkout fails");
+    }
+    // The tests run at the same time.
+    figures.sort();
+    Ok(ProofOutcome::Holds(figures.join("; ")))
+}
