@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
 
 // A real browser against the real server; each file has a server of its own.
@@ -11,7 +12,10 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     // Two browsers at once would measure each other.
     fileParallelism: false,
-    // A busy machine fails one of some hundred once in a while. The report names what passed only then: `(retry x1)`.
+    // A busy machine fails one of some hundred once in a while; what passed only then is reported as flaky.
     retry: 1,
+    // Each may wait for minutes: a page that is broken as a whole would fill the time of all checks.
+    bail: 8,
+    reporters: ["default", resolve(import.meta.dirname, "reporter.ts")],
   },
 });

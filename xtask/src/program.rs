@@ -9,6 +9,8 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 /// A program that is about to be started, in the repository's root.
 pub(crate) struct ExternalProgram {
@@ -23,6 +25,13 @@ pub(crate) struct CapturedOutput {
     pub(crate) status: ExitStatus,
 }
 
+/// The end of a program that may print nothing for some time only.
+pub(crate) enum EndedProgram {
+    Exited(ExitStatus),
+    /// It was killed.
+    Silent,
+}
+
 impl ExternalProgram {
     pub(crate) fn new(name: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(name.as_ref());
@@ -34,18 +43,22 @@ impl ExternalProgram {
     pub(crate) fn cargo() -> Self {
         let mut program = Self::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         program.command_line = "cargo".to_owned();
-        // What `cargo run` said about this program would reach build scripts; some are then run anew (ring's), and all
-        // that depends on them is built again.
+        program.without_our_package()
+    }
+
+    /// Without what `cargo run` said about this program: build scripts that saw it would be run anew (ring's), and all that
+    /// depends on them built again.
+    pub(crate) fn without_our_package(mut self) -> Self {
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
             if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
                 .iter()
                 .any(|own| name.starts_with(own))
             {
-                program.command.env_remove(&*name);
+                self.command.env_remove(&*name);
             }
         }
-        program
+        self
     }
 
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
@@ -156,6 +169,55 @@ impl ExternalProgram {
         Ok(child.wait()?)
     }
 
+    /// As [`lines`](Self::lines), but a program that prints nothing for so long is killed.
+    pub(crate) fn lines_within(
+        mut self,
+        silence_max: Duration,
+        mut each: impl FnMut(&str),
+    ) -> Result<EndedProgram> {
+        /// Children that outlive it may hold its output open.
+        const AFTER_EXIT: Duration = Duration::from_secs(2);
+        const LOOK_EVERY: Duration = Duration::from_millis(100);
+        self.command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = self.command.spawn().with_context(|| self.not_started())?;
+        let (sender, lines) = mpsc::channel();
+        let stdout = child.stdout.take();
+        std::thread::spawn(move || {
+            let mut reader = BufReader::new(stdout?);
+            let mut line = Vec::new();
+            while reader.read_until(b'\n', &mut line).ok()? > 0 {
+                let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
+                sender.send(text).ok()?;
+                line.clear();
+            }
+            Some(())
+        });
+        let mut heard_at = Instant::now();
+        let mut exited_at = None;
+        loop {
+            match lines.recv_timeout(LOOK_EVERY) {
+                Ok(line) => {
+                    each(&line);
+                    heard_at = Instant::now();
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(EndedProgram::Exited(child.wait()?)),
+                Err(RecvTimeoutError::Timeout) => {
+                    if exited_at.is_none() && child.try_wait()?.is_some() {
+                        exited_at = Some(Instant::now());
+                    }
+                    if exited_at.is_some_and(|exited_at: Instant| exited_at.elapsed() > AFTER_EXIT) {
+                        return Ok(EndedProgram::Exited(child.wait()?));
+                    }
+                    if exited_at.is_none() && heard_at.elapsed() > silence_max {
+                        child.kill()?;
+                        child.wait()?;
+                        return Ok(EndedProgram::Silent);
+                    }
+                }
+            }
+        }
+    }
+
     fn not_started(&self) -> String {
         format!("`{}` could not be started", self.command_line)
     }
@@ -166,13 +228,55 @@ impl ExternalProgram {
 }
 
 /// An executable that cargo made.
+#[derive(Clone)]
 pub(crate) struct BuiltExecutable {
     /// Name of its target.
     name: String,
-    /// `bin`, `example`, `test` or `bench`.
+    /// `lib`, `bin`, `example`, `test` or `bench`.
     kind: String,
-    is_harness: bool,
+    pub(crate) is_harness: bool,
     pub(crate) path: PathBuf,
+    /// Folder of its crate.
+    pub(crate) package_folder: PathBuf,
+}
+
+impl BuiltExecutable {
+    /// Its crate and target: `server::gate`; of unit tests `server::lib`.
+    pub(crate) fn test_name(&self) -> String {
+        let crate_name = self.package_folder.file_name().unwrap_or_default().to_string_lossy();
+        format!("{crate_name}::{}", if self.kind == "test" { &self.name } else { &self.kind })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests(path: PathBuf, package_folder: PathBuf) -> Self {
+        Self { name: String::new(), kind: "test".to_owned(), is_harness: true, path, package_folder }
+    }
+}
+
+/// Attempts at what a network has a part in, and the pauses between them.
+const ATTEMPTS_MAX: usize = 3;
+const PAUSES: [Duration; ATTEMPTS_MAX - 1] = [Duration::from_secs(5), Duration::from_secs(20)];
+
+/// Does up to three times what a network has a part in, such as an install.
+///
+/// # Errors
+/// That of the last attempt.
+pub(crate) fn attempt<T>(what: &str, work: impl FnMut() -> Result<T>) -> Result<T> {
+    attempt_after(&PAUSES, what, work)
+}
+
+fn attempt_after<T>(pauses: &[Duration], what: &str, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    for (done, pause) in pauses.iter().enumerate() {
+        match work() {
+            Ok(made) => return Ok(made),
+            Err(error) => {
+                let (next, of) = (done + 2, pauses.len() + 1);
+                println!("{what}: {error:#}\n{what}: attempt {next} of {of} in {} s", pause.as_secs());
+                std::thread::sleep(*pause);
+            }
+        }
+    }
+    work()
 }
 
 /// Builds one executable with `cargo build` and says where it is, wherever the target directory may be.
@@ -201,6 +305,8 @@ pub(crate) fn executables(cargo: ExternalProgram) -> Result<Vec<BuiltExecutable>
             kind: text(&message["target"]["kind"][0]),
             is_harness: message["profile"]["test"] == true,
             path: PathBuf::from(path),
+            package_folder:
+                PathBuf::from(text(&message["manifest_path"])).with_file_name("").components().collect(),
         }));
     })?;
     if status.success() {
@@ -257,8 +363,39 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     let apt = |words: &[&str]| {
         ExternalProgram::new("apt-get").args(["-qq"]).args(words).env("DEBIAN_FRONTEND", "noninteractive")
     };
-    // Lists may be stale or absent; then the install says what is missing.
-    let _ = apt(&["update"]).run();
     let install = [&["install", "-y", "--no-install-recommends"], packages].concat();
-    apt(&install).run().map_err(|error| fault(error, manual_install))
+    let installed = attempt("apt-get", || {
+        // Lists may be stale or absent; then the install says what is missing.
+        let _ = apt(&["update"]).run();
+        apt(&install).run()
+    });
+    installed.map_err(|error| fault(error, manual_install))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::attempt_after;
+    use anyhow::{Result, bail};
+    use std::time::Duration;
+
+    /// An install that fails so often.
+    #[track_caller]
+    fn check(failures: usize, expected: Result<usize, &str>) {
+        let mut done = 0;
+        let made = attempt_after(&[Duration::ZERO; 2], "npm ci", || {
+            done += 1;
+            if done <= failures {
+                bail!("npm's registry answers 503 ({done})")
+            }
+            Ok(done)
+        });
+        assert_eq!(made.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn failed_install_is_tried_three_times() {
+        check(0, Ok(1));
+        check(2, Ok(3));
+        check(3, Err("npm's registry answers 503 (3)"));
+    }
 }

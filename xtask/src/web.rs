@@ -89,13 +89,11 @@ pub(crate) fn is_fresh() -> bool {
     SOURCES.iter().all(|source| newest(&folder().join(source)).is_none_or(|changed| changed <= built))
 }
 
-/// Runs tests of the page in a browser against this program; inside: why that cannot be done here.
-pub(crate) fn in_browser(throughline: &Path) -> Result<Result<(), String>> {
-    let Some(chromium) = chromium() else {
-        return Ok(Err("Chromium is not installed (CHROMIUM=<path> names one)".to_owned()));
-    };
-    let run = npm_here().args(["run", "e2e"]);
-    run.env("THROUGHLINE_BIN", throughline).env("CHROMIUM", chromium).run().map(Ok)
+/// The tests of the page in a browser, against this program; an error is why they cannot be run here.
+pub(crate) fn in_browser(throughline: &Path) -> Result<ExternalProgram, String> {
+    let chromium = chromium().ok_or("Chromium is not installed (CHROMIUM=<path> names one)")?;
+    let run = npm_here().args(["run", "--silent", "e2e"]);
+    Ok(run.env("THROUGHLINE_BIN", throughline).env("CHROMIUM", chromium))
 }
 
 /// Draws the page as the server shows it.
@@ -160,9 +158,8 @@ fn installed() -> Result<Result<(), String>> {
         return Ok(Ok(()));
     }
     eprintln!("Installing what the page is built with. Once; it takes about half a minute.");
-    // Once more, for a registry that was away for a moment.
-    let install = || npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
-    if let Err(error) = install().or_else(|_| install()) {
+    let words = ["ci", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
+    if let Err(error) = program::attempt("npm", || npm(&words)) {
         // A registry that cannot be reached is nothing that the project could mend; a lockfile that is wrong is.
         let ping = ExternalProgram::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
         if ping.succeeds() {

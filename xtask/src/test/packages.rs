@@ -1,6 +1,6 @@
 //! Tests against other people's programs, from their public packages: installed once, pinned, and run by tests of ours.
 
-use super::{CheckOutcome, report::TestReport};
+use super::{CheckOutcome, programs::TestPrograms};
 use crate::program::{self, ExternalProgram};
 use crate::{repository, web};
 use anyhow::{Context, Result};
@@ -75,10 +75,18 @@ fn node_24() -> Result<Result<PathBuf, String>> {
         return Ok(Ok(node));
     }
     fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    let words =
-        ["install", "--no-audit", "--no-fund", "--loglevel=error", "--fetch-timeout=60000", "--prefix"];
-    let install = ExternalProgram::new("npm").args(words).args([folder.as_os_str(), NODE_24.as_ref()]);
-    Ok(if install.succeeds() { Ok(node) } else { Err(format!("npm cannot install {NODE_24}")) })
+    let words = [
+        "install",
+        "--prefer-offline",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+        "--fetch-timeout=60000",
+        "--prefix",
+    ];
+    let install =
+        || ExternalProgram::new("npm").args(words).args([folder.as_os_str(), NODE_24.as_ref()]).run();
+    Ok(program::attempt("npm", install).map(|()| node).map_err(|_| format!("npm cannot install {NODE_24}")))
 }
 
 pub(crate) fn check(packages: &TestPackages) -> Result<CheckOutcome> {
@@ -90,22 +98,9 @@ fn check_with(packages: &TestPackages, variables: &[(&str, PathBuf)]) -> Result<
         Ok(folder) => folder,
         Err(why) => return Ok(CheckOutcome::Skipped(why)),
     };
-    let mut report = TestReport::default();
-    // Of the whole workspace, so that the same features are chosen and nothing is built twice.
-    let tests = packages.tests.iter().flat_map(|test| ["--test", test]);
-    let words =
-        ["test", "--workspace", "--no-fail-fast"].into_iter().chain(tests).chain(["--", "--show-output"]);
-    let mut tests = ExternalProgram::cargo().args(words).env(packages.variable, &folder);
-    for (name, path) in variables {
-        tests = tests.env(name, path);
-    }
-    let status = tests.lines(|line| {
-        if report.take(line) {
-            println!("{line}");
-        }
-    })?;
-    report.is_success = status.success();
-    Ok(CheckOutcome::Tests(report))
+    let named = variables.iter().map(|(name, path)| (*name, path.clone().into()));
+    let variables = [(packages.variable, folder.into())].into_iter().chain(named).collect();
+    TestPrograms { targets: packages.tests, variables }.run().map(CheckOutcome::Tests)
 }
 
 /// The folder of the packages, or why they cannot be had.
@@ -129,26 +124,28 @@ fn installed(packages: &TestPackages) -> Result<Result<PathBuf, String>> {
     }
     let path = |part: &str| folder.join(part).to_string_lossy().into_owned();
     let (folder_text, venv, pip) = (path(""), path("venv"), path("venv/bin/pip"));
-    let npm = ["ci", "--prefix", &folder_text, "--no-audit", "--no-fund", "--loglevel=error"];
+    let npm =
+        ["ci", "--prefix", &folder_text, "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
     // Its own waits, 10 s and more between attempts, are too long where there is no network.
-    let pip_timeout =
+    let npm_timeouts =
         ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=4000", "--fetch-timeout=60000"];
     let quiet = ["--quiet", "--disable-pip-version-check"];
-    let npm_is_there =
-        ExternalProgram::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
-    let pypi_is_there = ExternalProgram::new(&pip).args(["index", "versions", packages.on_pypi]).args(quiet);
-    let steps = [
-        (ExternalProgram::new("npm").args(npm).args(pip_timeout), Some(npm_is_there)),
-        (ExternalProgram::new("python3").args(["-m", "venv", &venv]), None),
-        (
-            ExternalProgram::new(&pip).args(["install", "-r", &path("requirements.txt")]).args(quiet),
-            Some(pypi_is_there),
-        ),
-    ];
-    for (step, registry) in steps {
-        let Err(error) = step.run() else { continue };
+    let npm_is_there: &dyn Fn() -> bool = &|| {
+        ExternalProgram::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]).succeeds()
+    };
+    let pypi_is_there: &dyn Fn() -> bool =
+        &|| ExternalProgram::new(&pip).args(["index", "versions", packages.on_pypi]).args(quiet).succeeds();
+    let list = path("requirements.txt");
+    let install_npm = || ExternalProgram::new("npm").args(npm).args(npm_timeouts).run();
+    let install_venv = || ExternalProgram::new("python3").args(["-m", "venv", &venv]).run();
+    let install_pip = || ExternalProgram::new(&pip).args(["install", "-r", &list]).args(quiet).run();
+    let installed = program::attempt("npm", install_npm)
+        .map_err(|error| (error, Some(npm_is_there)))
+        .and_then(|()| install_venv().map_err(|error| (error, None)))
+        .and_then(|()| program::attempt("pip", install_pip).map_err(|error| (error, Some(pypi_is_there))));
+    if let Err((error, registry_is_there)) = installed {
         // A registry that cannot be reached is nothing that the project could mend; a pin that is wrong is.
-        if registry.is_some_and(ExternalProgram::succeeds) {
+        if registry_is_there.is_some_and(|is_there| is_there()) {
             return Err(error);
         }
         let why = error.to_string();

@@ -1,8 +1,8 @@
 //! The command as it is shipped: built alone, so with no feature that only another crate of the workspace asks for, and packed
 //! into the archive that people download.
 
-use super::{CheckOutcome, report::TestReport};
-use crate::program::{self, ExternalProgram};
+use super::{CheckOutcome, programs::TestPrograms};
+use crate::program;
 use crate::{dist, web};
 use anyhow::{Context, Result};
 use std::fs;
@@ -17,22 +17,13 @@ const ARCHIVE: &str = "THROUGHLINE_ARCHIVE";
 pub(crate) fn check() -> Result<CheckOutcome> {
     let page = web::built()?;
     let shipped = copy_of_the_command()?;
-    let mut report = TestReport::default();
-    let archive = match page {
-        Ok(()) => dist::assemble(&shipped, &dist::DistOptions::for_tests())?,
-        Err(why) => {
-            report.skipped.push(format!("the archive for this platform: {why}"));
-            PathBuf::new()
-        }
+    let (archive, skipped) = match page {
+        Ok(()) => (dist::assemble(&shipped, &dist::DistOptions::for_tests())?, None),
+        Err(why) => (PathBuf::new(), Some(format!("the archive for this platform: {why}"))),
     };
-    let words = ["test", "--workspace", "--no-fail-fast", "--test", "shipped", "--test", "archive"];
-    let program = ExternalProgram::cargo().args(words).args(["--", "--show-output"]);
-    let status = program.env(PROGRAM, &shipped).env(ARCHIVE, &archive).lines(|line| {
-        if report.take(line) {
-            println!("{line}");
-        }
-    })?;
-    report.is_success = status.success();
+    let variables = vec![(PROGRAM, shipped.into()), (ARCHIVE, archive.into())];
+    let mut report = TestPrograms { targets: &["shipped", "archive"], variables }.run()?;
+    report.skipped.extend(skipped);
     Ok(CheckOutcome::Tests(report))
 }
 

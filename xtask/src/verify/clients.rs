@@ -44,12 +44,34 @@ struct ClientRun {
     name: &'static str,
     version: String,
     cells: Vec<CellResult>,
+    /// Cells that were as expected only when the client ran again.
+    flakes: Vec<String>,
+}
+
+impl ClientRun {
+    /// With the outcome that unexpected cells had when the client ran again.
+    fn with_second_look(mut self, again: Self) -> Self {
+        for (cell, again) in self.cells.iter_mut().zip(again.cells) {
+            let (first, second) = (is_unexpected(&cell.outcome), is_unexpected(&again.outcome));
+            if first && !second {
+                self.flakes.push(again.cell.clone());
+                *cell = again;
+            }
+        }
+        self
+    }
+}
+
+fn is_unexpected(outcome: &CellOutcome) -> bool {
+    matches!(outcome, CellOutcome::Unexpected(_))
 }
 
 /// Passed cells of the quick clients, failed ones, and clients that could not be run.
 pub(crate) struct QuickRun {
     pub(crate) worked: usize,
     pub(crate) unexpected: Vec<String>,
+    /// Cells that were as expected in a second run only; they count as passed.
+    pub(crate) flakes: Vec<String>,
     pub(crate) not_run: Vec<String>,
 }
 
@@ -84,7 +106,8 @@ pub(crate) fn quick() -> Result<QuickRun> {
     let (runs, not_run) = run_all(|client| client.is_quick)?;
     let unexpected = unexpected(&runs);
     let cells: usize = runs.iter().map(|run| run.cells.len()).sum();
-    Ok(QuickRun { worked: cells - unexpected.len(), unexpected, not_run })
+    let flakes = runs.iter().flat_map(|run| run.flakes.iter().map(|cell| format!("{}, {cell}", run.name)));
+    Ok(QuickRun { worked: cells - unexpected.len(), flakes: flakes.collect(), unexpected, not_run })
 }
 
 /// The clients that were run, and why others were not.
@@ -106,14 +129,23 @@ fn run_all(is_wanted: fn(&MatrixClient) -> bool) -> Result<(Vec<ClientRun>, Vec<
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         std::iter::from_fn(next)
             .map(|(at, (client, installed))| {
-                // A server of its own for each: what one leaves does not reach the next.
-                let folder = folder.join(at.to_string());
-                let (model, serving) = serve_matrix(&throughline, &folder)?;
-                let report = process::run_client(client, installed, &serving.address, &serving.key, &folder)?;
-                drop((serving, model));
-                let run = judge_client(client, &report);
-                print_run(&run);
-                Ok((at, run))
+                let run_client = |name: String| -> Result<ClientRun> {
+                    // A server of its own for each: what one leaves does not reach the next.
+                    let folder = folder.join(name);
+                    let (model, serving) = serve_matrix(&throughline, &folder)?;
+                    let report =
+                        process::run_client(client, installed, &serving.address, &serving.key, &folder)?;
+                    drop((serving, model));
+                    let run = judge_client(client, &report);
+                    print_run(&run);
+                    Ok(run)
+                };
+                let first = run_client(at.to_string())?;
+                if unexpected(std::slice::from_ref(&first)).is_empty() {
+                    return Ok((at, first));
+                }
+                println!("    {}: once more", client.name);
+                Ok((at, first.with_second_look(run_client(format!("{at}-again"))?)))
             })
             .collect()
     };
@@ -162,7 +194,7 @@ fn judge_client(client: &MatrixClient, report: &ClientReport) -> ClientRun {
         };
         CellResult { cell: cell.to_owned(), outcome }
     });
-    ClientRun { name: client.name, version: version.to_owned(), cells: cells.collect() }
+    ClientRun { name: client.name, version: version.to_owned(), cells: cells.collect(), flakes: Vec::new() }
 }
 
 fn unexpected(runs: &[ClientRun]) -> Vec<String> {
@@ -177,7 +209,7 @@ fn unexpected(runs: &[ClientRun]) -> Vec<String> {
 }
 
 fn print_run(run: &ClientRun) {
-    let good = run.cells.iter().filter(|cell| !matches!(cell.outcome, CellOutcome::Unexpected(_))).count();
+    let good = run.cells.iter().filter(|cell| !is_unexpected(&cell.outcome)).count();
     println!("    {} {}: {good} of {} cells as expected", run.name, run.version, run.cells.len());
     for line in unexpected(std::slice::from_ref(run)) {
         println!("      {line}");
@@ -259,6 +291,15 @@ mod tests {
         );
         assert_eq!(unexpected(&[run(Some(true), None, Some("hangs"))]), ["c, stream: hangs"]);
         assert_eq!(unexpected(&[run(None, Some(false), None)]), ["c, plain: no word about it"]);
+    }
+
+    #[test]
+    fn cell_that_works_in_a_second_run_is_a_flake() {
+        let seen = run(Some(false), Some(false), None).with_second_look(run(Some(true), Some(false), None));
+        assert_eq!(seen.flakes, ["plain"]);
+        assert_eq!(unexpected(&[seen]), Vec::<String>::new());
+        let seen = run(Some(true), None, None).with_second_look(run(Some(false), None, None));
+        assert_eq!(unexpected(&[seen]), ["c, stream: no word about it"]);
     }
 
     #[test]

@@ -73,9 +73,8 @@ fn environment(pins: &str) -> Result<std::result::Result<PathBuf, String>> {
             .args(["-m", "venv", "--clear", "--without-pip", &folder_text])
             .run()?;
         // The list is complete, so what it names is all that is installed.
-        let pip =
-            ExternalProgram::new("python3").args(["-m", "pip", "--python", &python, "install", "--no-deps"]);
-        match pip.args(quiet).args(["-r", &list]).run() {
+        let words = ["-m", "pip", "--python", &python, "install", "--no-deps", "-r", &list];
+        match program::attempt("pip", || ExternalProgram::new("python3").args(words).args(quiet).run()) {
             Ok(()) => Ok(Ok(())),
             Err(error) => {
                 let probe = ["-m", "pip", "download", "--no-deps", "--dest", &folder_text, "six==1.17.0"];
@@ -109,8 +108,9 @@ fn npm(name: &str) -> Result<std::result::Result<PathBuf, String>> {
             fs::copy(repository::root().join(&pins).join(file), folder.join(file))
                 .with_context(|| format!("{pins}/{file} cannot be copied"))?;
         }
-        let words = ["--prefix", &text(&folder), "--no-audit", "--no-fund", "--loglevel=error"];
-        match ExternalProgram::new("npm").args(verb).args(words).run() {
+        let words =
+            ["--prefix", &text(&folder), "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
+        match program::attempt("npm", || ExternalProgram::new("npm").args(verb).args(words).run()) {
             Ok(()) => Ok(Ok(())),
             Err(error) => {
                 let ping =

@@ -1,0 +1,207 @@
+//! Test programs: built by cargo, run one after another, and what failed is run again, alone.
+//!
+//! Cargo itself would do for the first run; but a second look needs the program's path, and a program that says nothing more
+//! must be ended and named instead of the whole run.
+
+use super::report::{FailedTest, Flake, ProgramOutput, TestReport};
+use crate::program::{self, BuiltExecutable, EndedProgram, ExternalProgram};
+use anyhow::Result;
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+/// A program whose tests print nothing for so long hangs: none of them takes a third of it on a busy machine.
+const SILENCE_MAX: Duration = Duration::from_secs(900);
+/// Of a test, the first run among the others included.
+const ATTEMPTS_MAX: usize = 3;
+/// If more fail, something is broken, and running them again would only take long.
+const AGAIN_MAX: usize = 20;
+/// Tests about lost or doubled data: programs, and how the names of their tests begin. One failure of them is one too many.
+const NEVER_AGAIN: [(&str, &str); 12] = [
+    ("cli::chaos", "killed_"),
+    ("engine::properties", ""),
+    ("engine::events", ""),
+    ("speech::splits", ""),
+    ("store::postgres_faults", "a_crash_"),
+    ("store::postgres_faults", "a_claim_in_the_middle_"),
+    ("store::postgres_faults", "what_a_crash_"),
+    ("store::store_disk_full", ""),
+    ("store::store_kill", ""),
+    ("testkit::fold_vectors", ""),
+    ("wire::equivalence", ""),
+    ("wire::fixtures", ""),
+];
+
+/// Test programs to run, and their environment.
+pub(crate) struct TestPrograms<'a> {
+    /// Names of integration tests. Empty: all programs of the workspace, and the examples of its documentation.
+    pub(crate) targets: &'a [&'a str],
+    pub(crate) variables: Vec<(&'a str, OsString)>,
+}
+
+impl TestPrograms<'_> {
+    /// Builds and runs them.
+    ///
+    /// # Errors
+    /// They cannot be built.
+    pub(crate) fn run(&self) -> Result<TestReport> {
+        let mut report = TestReport::default();
+        let mut failed = Vec::new();
+        for built in self.build()? {
+            let program = TestProgram::new(&built, &self.variables);
+            println!("     Running {}", program.name);
+            for test in program.run(&mut report, SILENCE_MAX)? {
+                failed.push((built.clone(), test));
+            }
+        }
+        if self.targets.is_empty() {
+            self.run_examples(&mut report)?;
+        }
+        if failed.len() > AGAIN_MAX {
+            println!("{} tests failed: too many to be run again", failed.len());
+        }
+        let is_second_look = failed.len() <= AGAIN_MAX;
+        for (built, test) in failed {
+            let program = TestProgram::new(&built, &self.variables);
+            match program.reason_against(&test) {
+                None if is_second_look => program.look_again(&test, &mut report, SILENCE_MAX)?,
+                reason => report.fail(format!(
+                    "{} {}{}",
+                    program.name,
+                    test.name,
+                    reason.map(|reason| format!(" (not run again: {reason})")).unwrap_or_default()
+                )),
+            }
+        }
+        Ok(report)
+    }
+
+    /// In an order of their own: cargo's is the one in which they happened to be ready.
+    fn build(&self) -> Result<Vec<BuiltExecutable>> {
+        let targets = self.targets.iter().flat_map(|target| ["--test", target]);
+        // Of the whole workspace, so that the same features are chosen and nothing is built twice.
+        let words = ["test", "--workspace", "--no-run"].into_iter().chain(targets);
+        let mut programs = program::executables(ExternalProgram::cargo().args(words))?;
+        programs.retain(|built| built.is_harness);
+        programs.sort_by_key(BuiltExecutable::test_name);
+        Ok(programs)
+    }
+
+    fn run_examples(&self, report: &mut TestReport) -> Result<()> {
+        println!("     Running the examples of the documentation");
+        let words = ["test", "--workspace", "--doc", "--no-fail-fast", "--", "--show-output"];
+        let mut output = ProgramOutput::default();
+        let status = with_variables(ExternalProgram::cargo().args(words), &self.variables).lines(|line| {
+            if output.take(line) {
+                println!("{line}");
+            }
+        })?;
+        for test in &output.failed_tests {
+            report.fail(format!("example {}", test.name));
+        }
+        if !status.success() && output.failed_tests.is_empty() {
+            report.fail("the examples of the documentation: see what cargo printed above");
+        }
+        report.add(output);
+        Ok(())
+    }
+}
+
+struct TestProgram<'a> {
+    name: String,
+    built: &'a BuiltExecutable,
+    variables: &'a [(&'a str, OsString)],
+    /// Shows a line to people. A test has it show nothing: what its programs print looks like the outcome of tests.
+    show: fn(&str),
+}
+
+impl<'a> TestProgram<'a> {
+    fn new(built: &'a BuiltExecutable, variables: &'a [(&'a str, OsString)]) -> Self {
+        Self { name: built.test_name(), built, variables, show: |line| println!("{line}") }
+    }
+
+    /// Runs all of its tests and returns those that failed; if it died or hangs, that is one failure.
+    fn run(&self, report: &mut TestReport, silence_max: Duration) -> Result<Vec<FailedTest>> {
+        let (mut output, ended) = self.start(&[], silence_max)?;
+        let failed = std::mem::take(&mut output.failed_tests);
+        match ended {
+            EndedProgram::Exited(status) if status.success() || failed.len() == output.failed => {
+                if !status.success() && failed.is_empty() {
+                    report.fail(format!("{} ended with {status}, and no test of it had failed", self.name));
+                }
+            }
+            EndedProgram::Exited(status) => {
+                report.fail(format!("{} ended with {status} before all of its tests had", self.name));
+            }
+            EndedProgram::Silent => report.fail(self.hangs(&output, silence_max)),
+        }
+        report.add(output);
+        Ok(failed)
+    }
+
+    /// Runs one test alone until it passes or has failed often enough.
+    fn look_again(&self, test: &FailedTest, report: &mut TestReport, silence_max: Duration) -> Result<()> {
+        let test_name = format!("{} {}", self.name, test.name);
+        for attempt in 2..=ATTEMPTS_MAX {
+            (self.show)(&format!("     Running {test_name}, alone, attempt {attempt} of {ATTEMPTS_MAX}"));
+            let started_at = Instant::now();
+            let (output, ended) = self.start(&["--exact", &test.name, "--test-threads=1"], silence_max)?;
+            let seconds = started_at.elapsed().as_secs_f64();
+            match ended {
+                EndedProgram::Silent => {
+                    report.fail(self.hangs(&output, silence_max));
+                    return Ok(());
+                }
+                EndedProgram::Exited(status) if status.success() && output.passed == 1 => {
+                    report.passed += 1;
+                    let outcome = format!("attempt {attempt}, {seconds:.1} s");
+                    report.flakes.push(Flake { test: test_name, outcome });
+                    return Ok(());
+                }
+                EndedProgram::Exited(_) => {}
+            }
+        }
+        report.fail(format!("{test_name} ({ATTEMPTS_MAX} attempts)"));
+        Ok(())
+    }
+
+    /// Why a test is not run again.
+    fn reason_against(&self, test: &FailedTest) -> Option<&'static str> {
+        if test.found_an_input {
+            return Some("it found an input that breaks a property");
+        }
+        NEVER_AGAIN
+            .iter()
+            .any(|(program, start)| *program == self.name && test.name.starts_with(start))
+            .then_some("it is about lost or doubled data")
+    }
+
+    fn hangs(&self, output: &ProgramOutput, silence_max: Duration) -> String {
+        let tests =
+            if output.slow.is_empty() { "one of its tests".to_owned() } else { output.slow.join(", ") };
+        format!("{} hangs: it printed nothing for {} s during {tests}", self.name, silence_max.as_secs())
+    }
+
+    fn start(&self, words: &[&str], silence_max: Duration) -> Result<(ProgramOutput, EndedProgram)> {
+        let mut output = ProgramOutput::default();
+        // Where cargo runs it.
+        let program = ExternalProgram::new(&self.built.path)
+            .without_our_package()
+            .inside(&self.built.package_folder)
+            .env("CARGO_MANIFEST_DIR", &self.built.package_folder)
+            .args(words)
+            .args(["--show-output"]);
+        let ended = with_variables(program, self.variables).lines_within(silence_max, |line| {
+            if output.take(line) {
+                (self.show)(line);
+            }
+        })?;
+        Ok((output, ended))
+    }
+}
+
+fn with_variables(program: ExternalProgram, variables: &[(&str, OsString)]) -> ExternalProgram {
+    variables.iter().fold(program, |program, (name, value)| program.env(name, value))
+}
+
+#[cfg(test)]
+mod tests;

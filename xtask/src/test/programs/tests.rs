@@ -1,0 +1,87 @@
+//! Planted faults: programs that print what a test program prints, and fail, hang or die.
+
+use super::{NEVER_AGAIN, TestProgram, TestReport};
+use crate::program::BuiltExecutable;
+use crate::repository;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const PASSES: &str = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
+const FAILS: &str = "printf 'test a ... FAILED\\n\\nfailures:\\n\\n---- a stdout ----\\nwhy\\n\\nfailures:\\n    a\\n\\ntest result: FAILED. 2 passed; 1 failed; 0 ignored\\n'; exit 101";
+/// Fails among the others, and as often again as the number says.
+fn fails_again(times: usize) -> String {
+    format!("echo run >>runs; if [ $(wc -l <runs) -le {} ]; then {FAILS}; fi; {PASSES}", times + 1)
+}
+
+#[track_caller]
+fn check(name: &str, script: &str, passed: usize, flakes: &[&str], failures: &[&str]) {
+    let folder = tempfile(name);
+    let path = folder.join("program");
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let built = BuiltExecutable::for_tests(path, folder.clone());
+    let program = TestProgram { name: format!("cli::{name}"), show: |_| {}, ..TestProgram::new(&built, &[]) };
+    let mut report = TestReport::default();
+    let silence_max = Duration::from_secs(if name == "hang" { 1 } else { 600 });
+    for test in program.run(&mut report, silence_max).unwrap() {
+        match program.reason_against(&test) {
+            Some(reason) => report.fail(reason),
+            None => program.look_again(&test, &mut report, silence_max).unwrap(),
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+    assert_eq!(report.passed, passed, "{report:?}");
+    assert_eq!(report.failed, failures.len(), "{report:?}");
+    assert_eq!(report.flakes.iter().map(|flake| flake.test.as_str()).collect::<Vec<_>>(), flakes);
+    for (line, expected) in report.failures.iter().zip(failures) {
+        assert!(line.contains(expected), "{line}");
+    }
+}
+
+fn tempfile(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn failed_test_that_passes_alone_is_a_flake() {
+    check("flake", &fails_again(0), 3, &["cli::flake a"], &[]);
+    check("flake_twice", &fails_again(1), 3, &["cli::flake_twice a"], &[]);
+}
+
+#[test]
+fn failed_test_that_fails_alone_is_a_failure() {
+    check("failure", FAILS, 2, &[], &["cli::failure a (3 attempts)"]);
+}
+
+#[test]
+fn silent_program_is_ended_and_its_slow_test_named() {
+    let script = "echo 'test b has been running for over 60 seconds'; exec sleep 3600";
+    check("hang", script, 0, &[], &["cli::hang hangs: it printed nothing for 1 s during b"]);
+}
+
+#[test]
+fn program_that_dies_is_a_failure() {
+    check("dies", "echo 'test a ... ok'; kill -9 $$", 0, &[], &["cli::dies ended with signal: 9"]);
+    check("exits", &format!("{PASSES}; exit 3"), 1, &[], &["and no test of it had failed"]);
+}
+
+#[test]
+fn tests_about_data_are_not_run_again() {
+    check("chaos", &FAILS.replace(" a", " killed_at_random"), 2, &[], &["it is about lost or doubled data"]);
+    let found = FAILS.replace("why", "minimal failing input: text = x");
+    check("found", &found, 2, &[], &["it found an input that breaks a property"]);
+}
+
+#[test]
+fn tests_that_are_not_run_again_exist() {
+    for (program, start) in NEVER_AGAIN {
+        let (crate_name, target) = program.split_once("::").unwrap();
+        let path = |end: &str| format!("crates/{crate_name}/tests/{target}{end}");
+        let source = repository::read(&path(".rs")).or_else(|_| repository::read(&path("/main.rs"))).unwrap();
+        assert!(source.contains(&format!("fn {start}")), "{program}: no test begins with `{start}`");
+    }
+}
