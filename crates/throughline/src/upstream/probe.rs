@@ -53,9 +53,11 @@ impl Upstream {
     ///
     /// # Errors
     /// It does not answer within this time, rejects the key, or does not list its models.
-    pub async fn models(&self, timeout: Duration) -> Result<Vec<String>, ProbeError> {
-        let probe = async {
-            let client = self.client()?;
+    pub fn models(&self, timeout: Duration) -> impl Future<Output = Result<Vec<String>, ProbeError>> {
+        // Outside of the timeout: it loads certificates, and of several upstreams the first would wait for the others.
+        let client = self.client();
+        let probe = async move {
+            let client = client?;
             if let Some(check) =
                 providers::find(&self.name).and_then(|row| row.key_check).filter(|_| self.has_key())
             {
@@ -86,7 +88,7 @@ impl Upstream {
                 why: "what it answers is no list of models".to_owned(),
             })
         };
-        with_timeout(timeout, probe).await
+        with_timeout(timeout, probe)
     }
 
     /// Checks that a model answers: it is asked for one word, and the reply is dropped at its first piece.

@@ -12,7 +12,7 @@ use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use crate::upstream_keys::{UpstreamKeys, UpstreamKeysError};
 use axum::extract::{FromRequestParts, State};
-use futures_util::future::join_all;
+use futures_util::future::{OptionFuture, join_all};
 use http::StatusCode;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
@@ -34,8 +34,8 @@ use utoipa_axum::routes;
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for a model's first token. A local model may have to be loaded first.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(45);
-/// Timeout for a local server's reply.
-const LOCAL_TIMEOUT: Duration = Duration::from_millis(400);
+/// Timeout for a local server to list its models. Where nothing listens, the answer comes at once.
+const LOCAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest name of an upstream of one's own.
 const NAME_BYTES_MAX: usize = 64;
 /// Headers that a local proxy adds for a remote client.
@@ -158,9 +158,12 @@ async fn list_known(
     let usable: Vec<String> = state.app.upstreams().iter().map(|one| one.name().to_owned()).collect();
     let all = connections(&state)?.known_upstreams().await?;
     let usable = &usable;
-    let asked = all.iter().map(|(row, upstream)| async move {
-        let answers = if row.is_local() { Some(upstream.models(LOCAL_TIMEOUT).await.is_ok()) } else { None };
-        known_upstream_info(row, upstream, usable.iter().any(|name| name == row.name), answers)
+    let asked = all.iter().map(|(row, upstream)| {
+        let models = row.is_local().then(|| upstream.models(LOCAL_TIMEOUT));
+        async move {
+            let answers = OptionFuture::from(models).await.map(|models| models.is_ok());
+            known_upstream_info(row, upstream, usable.iter().any(|name| name == row.name), answers)
+        }
     });
     Ok(axum::Json(ListPage::complete(join_all(asked).await)))
 }
