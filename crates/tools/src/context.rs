@@ -1,8 +1,10 @@
 //! The context of a running tool: its identity, its cancellation, and a way to report progress.
 
+use crate::execute::ExecutorLimits;
 use crate::output::{OutputCollector, OutputLimits, Utf8Joiner};
 use crate::question::{QUESTION_WAIT_MAX_DEFAULT, QuestionChannel, QuestionHandler};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use throughline_engine::{CallProgress, ToolAnswer, ToolQuestion};
 use throughline_wire::CallId;
 use tokio::sync::Notify;
@@ -59,6 +61,7 @@ struct CallIdentity {
     call_id: CallId,
     attempt: u32,
     idempotency_key: String,
+    stop_grace: Duration,
 }
 
 impl ToolContext {
@@ -66,12 +69,13 @@ impl ToolContext {
         call_id: CallId,
         attempt: u32,
         idempotency_key: String,
+        stop_grace: Duration,
         cancel: CancellationToken,
         reports: Arc<ReportBuffer>,
         questions: Arc<QuestionChannel>,
     ) -> Self {
         Self {
-            identity: Arc::new(CallIdentity { call_id, attempt, idempotency_key }),
+            identity: Arc::new(CallIdentity { call_id, attempt, idempotency_key, stop_grace }),
             cancel,
             reports,
             questions,
@@ -93,6 +97,7 @@ impl ToolContext {
             CallId::from("call_detached"),
             1,
             "detached".into(),
+            ExecutorLimits::default().grace,
             CancellationToken::new(),
             reports,
             questions,
@@ -107,6 +112,11 @@ impl ToolContext {
     /// Number of this attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.identity.attempt
+    }
+
+    /// Time to end by itself that a stopped tool has: [`ExecutorLimits::grace`].
+    pub(crate) fn stop_grace(&self) -> Duration {
+        self.identity.stop_grace
     }
 
     /// The same for every attempt at this call and different for every other call of every turn: what an API wants to

@@ -194,6 +194,7 @@ impl ToolExecutor {
             call.call,
             call.attempt,
             call.idempotency_key,
+            self.limits.grace,
             cancel_tool.clone(),
             reports.clone(),
             questions.clone(),

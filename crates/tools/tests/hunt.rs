@@ -11,7 +11,7 @@ use throughline_tools::command::CommandSource;
 use throughline_tools::process::{
     ChildProcess, ControlGroups, ExecHelper, ProcessLimits, ProgramSpec, RunAs, SandboxMode, SpawnContext,
 };
-use throughline_tools::{ToolExecutor, ToolInvocation, Toolbox};
+use throughline_tools::{ExecutorLimits, ToolExecutor, ToolInvocation, Toolbox};
 use throughline_wire::{CallArguments, CallOutcome, StartState};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
@@ -258,7 +258,9 @@ async fn a_call_that_was_stopped_says_that_not_everything_has_ended() {
         freezer.write("freezer.state", "FROZEN");
         cancel.cancel();
     };
-    let executor = ToolExecutor::default();
+    // So long that it tells before the executor tells what it knows, on any machine.
+    let limits = ExecutorLimits { grace: Duration::from_secs(10), ..ExecutorLimits::default() };
+    let executor = ToolExecutor::new(limits);
     let (outcome, ()) = tokio::join!(executor.run(&registry, call, |_| async {}), freeze);
     let CallOutcome::Cancelled(StartState::Yes { partial: Some(partial), .. }) = outcome else {
         panic!("{outcome:?}")

@@ -7,6 +7,7 @@ use super::stderr_log::StderrLog;
 use crate::context::ToolContext;
 use crate::secrets::SecretSet;
 use crate::tool::ToolError;
+use std::io;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -40,9 +41,9 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Time to read pipes after everything has ended: their content is read in no time.
 const PIPES_WAIT: Duration = Duration::from_secs(1);
 
-/// From the wish that a program ends to the notice that it has not yet: before the executor has waited long enough (its
-/// grace is 1.5 s) and tells what is known.
-const NOTICE_AFTER: Duration = Duration::from_millis(1_300);
+/// Part of the executor's grace after which a program that is to end and has not is told of: early enough for the notice to be
+/// part of the result, and later than the program's own grace (1 s of 1.5 s).
+const NOTICE_AFTER: f64 = 0.8;
 /// Sentence that the result of a stopped call must include.
 const STILL_ENDING_TEXT: &str =
     "\n[not everything that this program started has ended yet; it goes on being killed]\n";
@@ -94,12 +95,15 @@ pub(crate) async fn run_program(
             exit = running.wait() => exit,
             () = context.cancellation().cancelled() => {
                 let mut stopping = pin!(running.stop());
-                match timeout(NOTICE_AFTER, &mut stopping).await {
+                let notice_after = context.stop_grace().mul_f64(NOTICE_AFTER);
+                let stopped = timeout(notice_after, &mut stopping).await;
+                let has_ended = matches!(&stopped, Ok(exit) if !is_still_ending(exit));
+                if !has_ended {
+                    context.write(STILL_ENDING_TEXT).await;
+                }
+                match stopped {
                     Ok(exit) => exit,
-                    Err(_over_time) => {
-                        context.write(STILL_ENDING_TEXT).await;
-                        stopping.await
-                    }
+                    Err(_over_time) => stopping.await,
                 }
             }
             () = overflow.notified() => {
@@ -121,6 +125,11 @@ pub(crate) async fn run_program(
     let (exit, pipe_results) = exit;
     let (captured, stderr_text, ()) = pipe_results.unwrap_or_default();
     Ok(ProgramOutput { exit: exit?, stdout: captured, overflowed, stderr: stderr_text })
+}
+
+/// True if the stop was given up on, and killing goes on without us.
+fn is_still_ending(exit: &io::Result<ChildExit>) -> bool {
+    exit.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
 async fn stream_stdout(mut out: impl AsyncRead + Unpin, secrets: &SecretSet, context: &ToolContext) {
