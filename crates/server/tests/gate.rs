@@ -391,9 +391,9 @@ async fn open_stream(server: &Gated, key: &str) -> TcpStream {
     socket
 }
 
-/// The rest of a stream, which must end within two seconds and not as if it were complete.
-async fn ends_soon(mut socket: TcpStream) {
-    let rest = tokio::time::timeout(Duration::from_secs(2), read_all(&mut socket)).await;
+/// The rest of a stream, which must end, and not as if it were complete.
+async fn ends_unfinished(mut socket: TcpStream) {
+    let rest = tokio::time::timeout(support::PATIENCE, read_all(&mut socket)).await;
     let rest = rest.expect("the stream goes on");
     assert!(!rest.ends_with("0\r\n\r\n"), "{rest}");
 }
@@ -411,17 +411,17 @@ async fn streams_end_with_their_key() {
     let (key, pass) = server.key(&[KeyScope::Chat]).await;
     let stream = open_stream(&server, &key).await;
     server.gate.revoke("local", &pass.id).await.unwrap();
-    ends_soon(stream).await;
+    ends_unfinished(stream).await;
     // Revoked by another program.
     let (key, pass) = server.key(&[KeyScope::Chat]).await;
     let stream = open_stream(&server, &key).await;
     server.keys.change(&pass.id, |row| row.revoked_at = Some(1));
-    ends_soon(stream).await;
+    ends_unfinished(stream).await;
     // Expired.
     let (key, pass) = server.key(&[KeyScope::Chat]).await;
     let stream = open_stream(&server, &key).await;
     server.keys.change(&pass.id, |row| row.expires_at = Some(1));
-    ends_soon(stream).await;
+    ends_unfinished(stream).await;
     let mut byte = [0; 1];
     let silent = tokio::time::timeout(Duration::ZERO, goes_on.read(&mut byte)).await;
     assert!(silent.is_err() || byte != [0], "another key's stream goes on");
@@ -535,14 +535,13 @@ async fn sockets_end_with_their_key() {
     let ((kept, _), (revoked, pass)) = (key().await, key().await);
     let (mut kept, mut revoked) = (open(&kept.reveal()).await, open(&revoked.reveal()).await);
     gate.revoke("local", &pass.id).await.unwrap();
-    let end = tokio::time::timeout(Duration::from_secs(2), revoked.next()).await.expect("the socket stays");
+    let end = tokio::time::timeout(support::PATIENCE, revoked.next()).await.expect("the socket stays");
     assert!(!matches!(end, Some(Ok(_))), "{end:?}");
     kept.send(tungstenite::Message::text("still")).await.unwrap();
     assert_eq!(kept.next().await.unwrap().unwrap(), tungstenite::Message::text("still"));
     // A socket is no reason to stay, either.
     wish.send(()).await.unwrap();
-    let served =
-        tokio::time::timeout(Duration::from_secs(10), serving).await.expect("it stays for the socket");
+    let served = tokio::time::timeout(support::PATIENCE, serving).await.expect("it stays for the socket");
     assert_eq!(served.unwrap(), throughline_server::ServeOutcome::Drained);
     assert!(!matches!(kept.next().await, Some(Ok(tungstenite::Message::Text(_)))));
 }

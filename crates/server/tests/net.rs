@@ -36,7 +36,7 @@ fn hasty() -> ServerSettings {
 async fn send_raw(server: &Gated, bytes: &str) -> String {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     socket.write_all(bytes.as_bytes()).await.unwrap();
-    let said = tokio::time::timeout(Duration::from_secs(5), read_all(&mut socket)).await;
+    let said = tokio::time::timeout(support::PATIENCE, read_all(&mut socket)).await;
     said.unwrap_or_else(|_| panic!("the server waits for ever behind {bytes:?}"))
 }
 
@@ -160,7 +160,7 @@ async fn connections_over_the_limit_wait_for_a_place() {
     let waits = tokio::time::timeout(Duration::from_millis(200), third.readable()).await;
     assert!(waits.is_err(), "it has no place yet");
     drop(places.pop());
-    tokio::time::timeout(Duration::from_secs(5), third.readable()).await.expect("a place is free").unwrap();
+    tokio::time::timeout(support::PATIENCE, third.readable()).await.expect("a place is free").unwrap();
 }
 
 /// An answer up to the end of its JSON.
@@ -184,10 +184,10 @@ async fn it_stops_accepting_drains_and_closes_what_is_idle() {
     server.wish.send(()).await.unwrap();
     // The port is free, which is how its end is seen.
     let again = ServerSettings { listen: server.address, ..settings() };
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + support::PATIENCE;
     while let Err(error) = HttpServer::bind(&again) {
         assert!(matches!(error, BindError::InUse { .. }) && Instant::now() < until, "{error}");
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // What was open is served while it drains, and learns of it.
     idle.write_all(request.as_bytes()).await.unwrap();
@@ -198,7 +198,7 @@ async fn it_stops_accepting_drains_and_closes_what_is_idle() {
     drain.send(()).unwrap();
     let served = server.serving.take().unwrap();
     assert_eq!(
-        tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap(),
+        tokio::time::timeout(support::PATIENCE, served).await.unwrap().unwrap(),
         ServeOutcome::Drained
     );
     assert_eq!(read_all(&mut idle).await, "");
@@ -211,7 +211,7 @@ async fn a_second_wish_ends_it_at_once() {
     server.wish.send(()).await.unwrap();
     let served = server.serving.take().unwrap();
     assert_eq!(
-        tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap(),
+        tokio::time::timeout(support::PATIENCE, served).await.unwrap().unwrap(),
         ServeOutcome::Aborted
     );
 }
@@ -299,7 +299,7 @@ mod tls {
         let said = server.raw("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         assert!(!said.contains("HTTP/1.1"), "{said}");
         let (_, second) = write(folder.path(), "localhost");
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + support::PATIENCE;
         while get(&server, &second).await.is_err() {
             assert!(Instant::now() < until, "the new certificate is not taken");
         }

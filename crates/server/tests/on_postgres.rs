@@ -10,7 +10,7 @@ mod support;
 use cluster::Cluster;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use support::{TestServer, answered, saying};
+use support::{TestServer, answered, eventually, saying};
 use throughline::config::ServerLimits;
 use throughline_testkit::{ModelScript, ScriptQueue};
 
@@ -150,14 +150,10 @@ async fn a_search_whose_client_leaves_is_cancelled_and_others_go_on_meanwhile() 
     let waiting =
         || cluster.sql(database, "SELECT count(*) FROM pg_locks WHERE NOT granted AND database <> 0");
     let asking = tokio::spawn(server.client().get(server.url("/v1/search?q=anything")).send());
-    while waiting() == "0" {
-        tokio::task::yield_now().await;
-    }
+    eventually("the search waits", async || waiting() != "0").await;
     assert_eq!(server.get("/v1/conversations").await.0, 200);
     asking.abort();
-    while waiting() != "0" {
-        tokio::task::yield_now().await;
-    }
+    eventually("it waits no more", async || waiting() == "0").await;
     assert!(cluster.log().contains("canceling statement due to user request"), "{}", cluster.log());
     drop(held);
     assert_eq!(server.get("/v1/search?q=anything").await, (200, json!({"items": []})));

@@ -8,7 +8,7 @@ mod support;
 use check_stream::{Answer, check_stream};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use support::TestServer;
+use support::{TestServer, eventually};
 use throughline::config::ServerLimits;
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, ScriptMove, SeenRequest};
@@ -101,9 +101,10 @@ async fn twelve_calls_that_nobody_answers_lock_nobody_out() {
     assert_eq!(hello.content, "Hello.");
 
     // They can be seen, and stopped. The row of a turn ends after its answer has.
-    while open_turns(&server).await.iter().any(|(turn, _)| *turn == answered) {
-        tokio::task::yield_now().await;
-    }
+    eventually("the answered turn has ended", async || {
+        open_turns(&server).await.iter().all(|(turn, _)| *turn != answered)
+    })
+    .await;
     let open = open_turns(&server).await;
     assert_eq!(open.len(), 12, "{open:?}");
     assert!(open.iter().all(|(_, waits)| waits.as_deref() == Some("tool_results")), "{open:?}");
@@ -157,9 +158,7 @@ async fn a_turn_that_goes_on_counts_again() {
     let turn = running.headers()["throughline-turn-id"].to_str().unwrap().to_owned();
     drop(running);
     assert_eq!(end_of(&server, &turn).await.0, "cancelled");
-    while open_turns(&server).await.len() > 1 {
-        tokio::task::yield_now().await;
-    }
+    eventually("one turn is left", async || open_turns(&server).await.len() <= 1).await;
     let (went_on, answer) = answer(&server, with_result(&other, "12:30")).await;
     assert_eq!((went_on, answer.content.as_str()), (two, "It is 12:30."));
 }
@@ -174,9 +173,7 @@ async fn a_turn_that_somebody_else_answers_counts_again() {
     let result = json!({"status": "success", "output": "wait"});
     let (status, said) = server.post(&format!("/v1/turns/{turn}/calls/{call}/result"), result).await;
     assert_eq!(status, 200, "{said}");
-    while open_turns(&server).await != [(turn.clone(), None)] {
-        tokio::task::yield_now().await;
-    }
+    eventually("it runs again", async || open_turns(&server).await == [(turn.clone(), None)]).await;
     assert_eq!(post(&server, chat(user("Hi"))).await.status(), 429);
 }
 
@@ -191,9 +188,7 @@ async fn of_many_turns_at_once_no_more_run_than_may() {
     let (_, open) = server.get("/v1/turns").await;
     let turn = open["items"][0]["turn_id"].as_str().unwrap().to_owned();
     server.post(&format!("/v1/turns/{turn}/cancel"), json!({})).await;
-    while open_turns(&server).await.len() == turns_max {
-        tokio::task::yield_now().await;
-    }
+    eventually("one has ended", async || open_turns(&server).await.len() < turns_max).await;
     let nobody = json!({"input": [{"type": "text", "text": "Hi"}], "agent": "nobody"});
     for _ in 0..3 {
         assert_eq!(server.post("/v1/turns", nobody.clone()).await.0, 400);
@@ -235,7 +230,5 @@ async fn parked_turns_are_parked_after_a_restart() {
     for _ in 0..3 {
         unanswered(&server).await;
     }
-    while open_turns(&server).await.len() > 3 {
-        tokio::task::yield_now().await;
-    }
+    eventually("three are left", async || open_turns(&server).await.len() <= 3).await;
 }

@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::json;
 use std::time::Duration;
-use support::TestServer;
+use support::{TestServer, eventually};
 use throughline::config::ServerLimits;
 use throughline_testkit::{ModelScript, ScriptQueue};
 
@@ -101,14 +101,15 @@ async fn what_was_said_to_a_running_turn_survives_its_process() {
 
     // What waited for the end begins the next turn, once.
     let tree = format!("/v1/conversations/{}", started["conversation_id"].as_str().unwrap());
-    let next = loop {
+    let mut next = None;
+    eventually("the next turn has begun", async || {
         let (_, conversation) = server.get(&tree).await;
-        let tree = conversation["tree"].as_array().unwrap().clone();
-        if let Some(next) = tree.iter().find(|node| node["id"] != turn.as_str()) {
-            break next["id"].as_str().unwrap().to_owned();
-        }
-        tokio::task::yield_now().await;
-    };
+        let nodes = conversation["tree"].as_array().unwrap();
+        next = nodes.iter().find_map(|node| node["id"].as_str().filter(|id| *id != turn)).map(str::to_owned);
+        next.is_some()
+    })
+    .await;
+    let next = next.unwrap();
     let next = server.follow(&next, 0).await.rest().await;
     assert_eq!(next[0].data["input"][0]["text"], "Thanks");
     let server = server.restart().await;

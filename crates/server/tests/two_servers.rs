@@ -12,7 +12,7 @@ use cluster::Cluster;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use support::{Socket, TestServer, saying};
+use support::{Socket, TestServer, eventually, saying};
 use throughline::config::ServerLimits;
 use throughline::engine::{TurnId, TurnLimits};
 use throughline_store::{Durability, LogRecord, NewTurnRow, TurnPlacement};
@@ -332,14 +332,13 @@ async fn events_of_a_turn_that_has_not_begun_are_not_gone() {
     // Its server dies before it begins: another one takes it over, and ends what it cannot read.
     accepted(&a, "turn_2").await;
     drop(a);
-    loop {
-        let row = b.state.catalog.turn("ada", "turn_2").await.unwrap().unwrap();
-        if let Some(end) = row.end {
-            assert_eq!(end.status, "interrupted");
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    let mut end = None;
+    eventually("the other server ends it", async || {
+        end = b.state.catalog.turn("ada", "turn_2").await.unwrap().unwrap().end;
+        end.is_some()
+    })
+    .await;
+    assert_eq!(end.unwrap().status, "interrupted");
     assert!(
         b.state.hub.wait_for_log("eve", &TurnId::new("turn_2")).await.is_err_and(|error| error.status == 404)
     );

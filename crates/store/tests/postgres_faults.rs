@@ -372,16 +372,12 @@ async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() 
         let (store, page) = (store.clone(), page.clone());
         async move { store.search("ann", "anything", &page).await }
     });
-    while waiting(&mut lock).await == 0 {
-        tokio::task::yield_now().await;
-    }
+    eventually("the search waits", async || waiting(&mut lock).await > 0).await;
     // Others go on meanwhile.
     assert_eq!(store.turn("ann", "t").await, Ok(None));
     search.abort();
     assert!(search.await.unwrap_err().is_cancelled());
-    while waiting(&mut lock).await > 0 {
-        tokio::task::yield_now().await;
-    }
+    eventually("it waits no more", async || waiting(&mut lock).await == 0).await;
     assert_eq!(store.stats().searches_abandoned, 1);
     drop(lock);
     assert_eq!(store.search("ann", "anything", &page).await.map(|page| page.items), Ok(Vec::new()));

@@ -9,13 +9,13 @@ use async_trait::async_trait;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use support::{DIALECTS, builder, check_promises, read, serve, statuses};
+use support::{DIALECTS, at, builder, check_promises, read, serve, statuses};
 use throughline::store::{
     AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MemoryLog, MergeFn, OwnerEpoch,
     ProviderStateRecord, TurnClaim,
 };
 use throughline::tools::{Effect, NoArguments, tool};
-use throughline::{EventKind, TurnStatus as T};
+use throughline::{EventKind, TurnStatus as T, UpstreamTimeouts};
 use throughline_testkit::{ExchangeEnd, ModelScript, ScriptMove, ScriptQueue};
 use tokio::sync::watch;
 
@@ -228,7 +228,10 @@ async fn a_refused_append_ends_the_turn_as_interrupted_wherever_it_comes() {
 async fn a_log_that_is_lost_for_good_ends_the_reading_and_not_the_process() {
     let log = Trial::new(|number, _| if number <= 2 { Fate::Written } else { Fate::Refused });
     let server = serve(ScriptQueue::new([ModelScript::new().say("So").then(ScriptMove::Stall)])).await;
-    let app = builder(&server, DIALECTS[0]).log(log).build().unwrap();
+    // If the second append has the text, the third is the one about the stalled upstream.
+    let timeouts = UpstreamTimeouts { idle_ms: 200, ..UpstreamTimeouts::default() };
+    let upstream = at(&server, DIALECTS[0]).timeouts(timeouts);
+    let app = builder(&server, DIALECTS[0]).upstream(upstream).log(log).build().unwrap();
     let mut turn = app.ask("Hi").await.unwrap();
     let mut events = Vec::new();
     while let Some(event) = turn.next().await {

@@ -216,8 +216,8 @@ fn viewers_that_never_read_cost_little_harm_nobody_and_lose_nothing() {
             round_to(p99_with / p99_without, 2)
         );
         let stall = stall_ms as f64 / 1_000.0;
-        assert!(first > stall * 0.5 && last < stall + 5.0, "cut after {first} to {last} s");
         if is_long() {
+            assert!(first > stall * 0.5 && last < stall + 5.0, "cut after {first} to {last} s");
             assert!(own + kernel < 512.0, "{own} KiB and {kernel} KiB each");
             // A millisecond is what the clock of a busy machine is worth.
             assert!(p99_with < p99_without * 1.2 + 1.0, "{p99_with} ms instead of {p99_without} ms");

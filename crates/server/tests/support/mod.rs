@@ -306,6 +306,15 @@ async fn wait(_: NoArguments, context: ToolContext) -> &'static str {
     "stopped"
 }
 
+/// Waits until something is so, which it is in the end.
+pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    while !is_so().await {
+        assert!(tokio::time::Instant::now() < until, "it never comes to be: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// The server before lets go of the file in a moment.
 async fn opened(path: &Path) -> SqliteStore {
     let until = tokio::time::Instant::now() + PATIENCE;
