@@ -4,6 +4,7 @@
 mod api;
 mod chaos;
 pub(crate) mod clients;
+mod hunt;
 mod ledger;
 mod load;
 mod paths;
@@ -43,6 +44,7 @@ Usage: cargo xtask verify [--only NAME,…]
                and a new event
   coverage     at least 90 % of the lines of the pure crates
   chaos        kill -9 of the server at nine places and at random, with viewers; every mutant noticed
+  hunt         families of four hundred processes that fork for ever are ended, whoever runs them
   viewers      1,000 viewers that come back at once, 100 that never read: memory and lateness measured; writes
                docs/reliability.md
   load         a store of 100,000 turns made by import: searches to their first page, others while searches are abandoned, an
@@ -80,7 +82,7 @@ struct Proof {
     run: fn() -> Result<ProofOutcome>,
 }
 
-const PROOFS: [Proof; 19] = [
+const PROOFS: [Proof; 20] = [
     Proof { name: "test", what: "All checks and tests of CI", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -159,6 +161,12 @@ const PROOFS: [Proof; 19] = [
                misses an event or receives one twice, no write runs twice; both mutants are caught",
         command: "THROUGHLINE_CHAOS=long cargo test --workspace --test chaos",
         run: chaos::chaos,
+    },
+    Proof {
+        name: "hunt",
+        what: "Families of 400 processes that fork for ever, ours and another user's: stopped, and nobody is left",
+        command: "cargo xtask verify --only hunt",
+        run: hunt::hunt,
     },
     Proof {
         name: "viewers",

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use throughline_tools::command::CommandSource;
@@ -18,9 +19,12 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 /// A user that nobody else here runs anything as.
 const NOBODY: u32 = 64_918;
 /// Processes of a bomb that can live at once; each of them has at most one more that looks for room.
+const SOME: usize = 60;
+/// With `THROUGHLINE_HUNT=long`.
 const MANY: usize = 400;
-/// Enough for what does not depend on how many there are.
-const SOME: usize = 80;
+
+/// One test at a time: they take processors and processes from each other.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// Forks for ever, each child in a session of its own and deaf to every signal that can be ignored. Bounded by itself: who
 /// lives holds a lock on one of so many files, which its death gives back at once, and five minutes are the end for all.
@@ -53,6 +57,10 @@ while (time < $end) {
     select(undef, undef, undef, 0.05);
 }
 "#;
+
+fn size() -> usize {
+    if std::env::var("THROUGHLINE_HUNT").is_ok_and(|form| form == "long") { MANY } else { SOME }
+}
 
 fn helper() -> ExecHelper {
     ExecHelper::new(env!("CARGO_BIN_EXE_throughline-exec"), [])
@@ -134,8 +142,9 @@ async fn check_bomb(name: &str, size: usize, spawn_context: &SpawnContext) {
 
 // R: L5
 #[tokio::test(flavor = "multi_thread")]
-async fn four_hundred_forking_processes_are_ended_whoever_runs_them() {
-    check_bomb("ours", MANY, &spawn_context(helper())).await;
+async fn a_family_that_forks_for_ever_is_ended_whoever_runs_it() {
+    let _alone = ALONE.lock().await;
+    check_bomb("ours", size(), &spawn_context(helper())).await;
     check_bomb("ours, unsupervised", SOME, &SpawnContext { helper: None, ..spawn_context(helper()) }).await;
     if !is_root() {
         println!("skipped: only root can become another user");
@@ -143,7 +152,7 @@ async fn four_hundred_forking_processes_are_ended_whoever_runs_them() {
     }
     let mut tools = spawn_context(helper());
     tools.run_as = RunAs::from_setting(&NOBODY.to_string());
-    check_bomb("another user's, hunted by root", MANY, &tools).await;
+    check_bomb("another user's, hunted by root", size(), &tools).await;
     let setpriv = Path::new("/usr/bin/setpriv");
     if !setpriv.exists() {
         println!("skipped: there is no setpriv to make the supervisor another user's with");
@@ -152,12 +161,13 @@ async fn four_hundred_forking_processes_are_ended_whoever_runs_them() {
     let user = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()];
     let exec = env!("CARGO_BIN_EXE_throughline-exec").to_owned();
     let theirs = ExecHelper::new(setpriv, user.into_iter().chain([exec]).map(Into::into));
-    check_bomb("another user's, hunted by that user", MANY, &spawn_context(theirs)).await;
+    check_bomb("another user's, hunted by that user", size(), &spawn_context(theirs)).await;
 }
 
 // R: R2, L5
 #[tokio::test(flavor = "multi_thread")]
 async fn root_is_bound_by_a_count_where_no_limit_of_the_system_binds_it() {
+    let _alone = ALONE.lock().await;
     if !is_root() {
         println!("skipped: others than root are bound by RLIMIT_NPROC");
         return;
@@ -173,6 +183,34 @@ async fn root_is_bound_by_a_count_where_no_limit_of_the_system_binds_it() {
     assert_eq!(ended.code, Some(125), "{complained}");
     assert!(complained.contains("more than 40 processes at once (processes_max)"), "{complained}");
     assert_eq!(living(folder.path()), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_grows_while_others_end_is_counted_all_the_same() {
+    let _alone = ALONE.lock().await;
+    if !is_root() {
+        println!("skipped: others than root are bound by RLIMIT_NPROC");
+        return;
+    }
+    let folder = tempfile::Builder::new().prefix("growing-").tempdir_in("/tmp").unwrap();
+    let others: Vec<Child> = (0..100).map(|_| Command::new("sleep").arg("600").spawn().unwrap()).collect();
+    let spawn_context = spawn_context(helper());
+    let mut program = ProgramSpec::new(spawn_context.find_program("sh").unwrap(), &spawn_context);
+    program = program.argument("-c").argument(
+        "touch here; until [ -e go ]; do sleep 0.05; done
+        count=0; while [ $count -lt 60 ]; do sleep 600 & count=$((count + 1)); done; wait",
+    );
+    program.folder = Some(folder.path().to_owned());
+    program.limits = ProcessLimits { grace_ms: 100, processes_max: 40, ..ProcessLimits::default() };
+    program.sandbox.mode = SandboxMode::Off;
+    let mut running = program.start().unwrap();
+    until("it runs", || folder.path().join("here").exists()).await;
+    for mut other in others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    std::fs::write(folder.path().join("go"), "").unwrap();
+    assert_eq!(running.wait().await.unwrap().code, Some(125));
 }
 
 /// A group of the first freezer, which keeps whoever is in it from ending, also by SIGKILL.
@@ -200,7 +238,7 @@ impl Drop for Freezer {
         let left = || std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
         let limit = Instant::now() + Duration::from_secs(10);
         while !left().is_empty() && Instant::now() < limit {
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(20));
         }
         let _ = std::fs::remove_dir(&self.0);
     }
@@ -209,6 +247,7 @@ impl Drop for Freezer {
 // R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_ended_is_told_and_goes_on_being_hunted() {
+    let _alone = ALONE.lock().await;
     let Some(freezer) = Freezer::new("program") else { return };
     let spawn_context = spawn_context(helper());
     let path = spawn_context.find_program("sh").unwrap();
@@ -237,6 +276,7 @@ async fn what_cannot_be_ended_is_told_and_goes_on_being_hunted() {
 // R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_stopped_says_that_not_everything_has_ended() {
+    let _alone = ALONE.lock().await;
     let Some(freezer) = Freezer::new("call") else { return };
     let folder = tempfile::tempdir().unwrap();
     let noted = folder.path().join("pid");
@@ -291,6 +331,7 @@ fn delegated() -> Option<PathBuf> {
 // On a real kernel: R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_control_group_of_its_own_a_family_ends_at_one_word() {
+    let _alone = ALONE.lock().await;
     let Some(folder) = delegated() else { return };
     let groups = ControlGroups::claim(&folder).unwrap();
     println!("counted: processes {}, memory {}", groups.counts_processes, groups.counts_memory);

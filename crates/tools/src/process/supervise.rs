@@ -230,18 +230,27 @@ struct ProcessCounter {
     processes_max: u64,
     /// So many tasks on the whole machine are no reason to count ours, which is cheap to see.
     count_threshold: u64,
+    /// Then ours are counted whatever runs on the machine: others that end leave room for ours to grow unseen.
+    next_count: Instant,
 }
 
 impl ProcessCounter {
+    const FULL_COUNT_INTERVAL: Duration = Duration::from_secs(1);
+
     /// `None` where the system counts.
     fn new(processes_max: u64) -> Option<Self> {
         let look_from = system_task_count()?.saturating_add(processes_max);
-        getuid().is_root().then_some(Self { processes_max, count_threshold: look_from })
+        let next_count = Instant::now() + Self::FULL_COUNT_INTERVAL;
+        getuid().is_root().then_some(Self { processes_max, count_threshold: look_from, next_count })
     }
 
     fn is_exceeded(&mut self) -> bool {
-        let Some(all) = system_task_count().filter(|all| *all > self.count_threshold) else { return false };
+        let began = Instant::now();
+        let is_due = |all: u64| all > self.count_threshold || began >= self.next_count;
+        let Some(all) = system_task_count().filter(|all| is_due(*all)) else { return false };
         let ours = sweep::descendants_of(getpid()).len() as u64;
+        // At most a fiftieth of our time, however many processes the machine has.
+        self.next_count = began + Self::FULL_COUNT_INTERVAL.max(began.elapsed() * 50);
         self.count_threshold = all.saturating_add(self.processes_max.saturating_sub(ours) / 2);
         ours > self.processes_max
     }
