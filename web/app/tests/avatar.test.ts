@@ -76,13 +76,16 @@ test("what is another page's, or has ended, moves nothing", () => {
   expect(made).toEqual([]);
 });
 
-test("its tools are offered with the names there are, again in time, and no longer when it has gone", async () => {
-  const stop = new AvatarClient(client, stage, "page-1").start();
+test("its tools are offered with the names there are, again in time, and taken back when it goes", async () => {
+  const avatar = new AvatarClient(client, stage, "page-1");
+  avatar.start();
   await vi.waitFor(() => expect(asked).toHaveLength(1));
   expect(JSON.stringify(asked[0]?.body)).toContain('"enum":["smile","sad"]');
   await vi.advanceTimersByTimeAsync(30_000);
   expect(asked).toHaveLength(2);
-  stop();
+  avatar.stop();
+  avatar.stop();
+  expect(asked.slice(2)).toEqual([{ what: "PUT /v1/clients/page-1/tools", body: { tools: [] } }]);
   await vi.advanceTimersByTimeAsync(120_000);
-  expect(asked).toHaveLength(2);
+  expect(asked).toHaveLength(3);
 });

@@ -19,6 +19,8 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Requests with the same key and body count once, so they can be retried. For `POST /v1/turns`. */
   idempotencyKey?: string | undefined;
+  /** The request goes out even if its page is closed meanwhile. */
+  keepalive?: boolean | undefined;
 }
 
 /** Path, query and body, as far as the operation has them. Optional if none of them is required. */
@@ -80,6 +82,7 @@ export class Throughline {
       headers,
       ...(body === undefined ? {} : { body }),
       ...(asked.signal ? { signal: asked.signal } : {}),
+      ...(asked.keepalive ? { keepalive: true } : {}),
     });
     if (!response.ok) throw await ApiError.of(response);
     // The types come from the same document as the server's responses.

@@ -86,8 +86,13 @@ export class Avatar {
     if (signal.aborted) return;
     this.#host = host;
     this.#stage = stage;
-    this.#offers = new AvatarClient(this.#client, stage);
-    signal.addEventListener("abort", this.#offers.start());
+    const offers = new AvatarClient(this.#client, stage);
+    this.#offers = offers;
+    offers.start();
+    signal.addEventListener("abort", () => offers.stop());
+    globalThis.addEventListener("pagehide", () => offers.stop(), { signal });
+    // A page that was kept comes back as it was.
+    globalThis.addEventListener("pageshow", () => offers.start(), { signal });
     document.addEventListener("visibilitychange", this.#look, { signal });
     let wasRunning = false;
     const hear = (): void => {

@@ -39,14 +39,28 @@ export class AvatarClient {
     this.id = id;
   }
 
-  /** Offers the avatar's tools as long as it is there; the answer takes them away. */
-  start(): () => void {
+  /** Offers the avatar's tools until `stop`. */
+  start(): void {
+    if (this.#isOn) return;
     this.#isOn = true;
     void this.#declare();
-    return () => {
-      this.#isOn = false;
-      clearTimeout(this.#timer);
-    };
+  }
+
+  /** Takes them back at once, also while its page is closed: else a call would wait for one that is not there any more. */
+  stop(): void {
+    if (!this.#isOn) return;
+    this.#isOn = false;
+    clearTimeout(this.#timer);
+    const { id } = this;
+    void this.#client
+      .call("PUT /v1/clients/{client_id}/tools", {
+        path: { client_id: id },
+        body: { tools: [] },
+        keepalive: true,
+      })
+      .catch(() => {
+        // What is not renewed ends by itself.
+      });
   }
 
   /** Listens to one turn. */
@@ -59,6 +73,7 @@ export class AvatarClient {
   }
 
   async #declare(): Promise<void> {
+    clearTimeout(this.#timer);
     let again = 5_000;
     try {
       const { valid_ms } = await this.#client.call("PUT /v1/clients/{client_id}/tools", {
