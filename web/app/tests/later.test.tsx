@@ -7,8 +7,11 @@ import { later, type Missed } from "../src/ui/later.tsx";
 
 const GONE = new TypeError("Failed to fetch dynamically imported module");
 const entry = document.createElement("script");
+const reload = vi.fn();
 
 beforeEach(() => {
+  reload.mockClear();
+  vi.stubGlobal("location", { ...location, reload });
   language.set("en");
   vi.stubGlobal(
     "fetch",
@@ -47,13 +50,22 @@ test("a part that cannot be fetched says so in its place, and comes when somebod
   expect(screen.getByText("beside it")).toBeInTheDocument();
   expect(screen.getByText("meanwhile"), "what stands for it stays").toBeInTheDocument();
   expect(screen.queryByRole("button", { name: en.reload })).toBeNull();
+  vi.stubGlobal("fetch", () => Promise.reject(new TypeError("Failed to fetch")));
   await userEvent.click(await tryAgain());
   expect(await screen.findByRole("button", { name: en.reload }), "the second time").toBeInTheDocument();
+  expect(reload, "the server is away").not.toHaveBeenCalled();
   come();
   await userEvent.click(await tryAgain());
   expect(await screen.findByText("the part of Ann")).toBeInTheDocument();
   expect(screen.queryByText("meanwhile")).toBeNull();
   expect(fetch).toHaveBeenCalledTimes(3);
+});
+
+test("a browser that keeps it as failed asks a server that is there with a new page", async () => {
+  const { Part } = part();
+  render(<Part name="Ann" />);
+  await userEvent.click(await tryAgain());
+  await waitFor(() => expect(reload).toHaveBeenCalledOnce());
 });
 
 test("it comes by itself when the network is back, and when it is opened again", async () => {
@@ -91,8 +103,6 @@ test("if the server has a newer page, loading that is what helps", async () => {
   // Its address alone: nothing is fetched here.
   entry.setAttribute("src", "/assets/index-0.js");
   document.head.append(entry);
-  const reload = vi.fn();
-  vi.stubGlobal("location", { ...location, reload });
   const { Part } = part();
   render(<Part name="Ann" />);
   await screen.findByText(en.pageOutdated);

@@ -21,9 +21,9 @@ interface LaterProps {
 }
 
 /** Parts that could not be fetched, which are asked for again when the network is back. */
-const failed = new Set<() => void>();
+const failed = new Set<() => Promise<boolean>>();
 globalThis.addEventListener?.("online", () => {
-  for (const again of [...failed]) again();
+  for (const again of [...failed]) void again();
 });
 
 /**
@@ -46,25 +46,25 @@ export function later<P extends object>(
     state = next;
     for (const listener of listeners) listener();
   };
-  /** Whoever knows that it will be needed asks for it before that. */
-  const ask = (): void => {
+  /** Whoever knows that it will be needed asks for it before that. True: it has come. */
+  const ask = async (): Promise<boolean> => {
     const { part, isAsked, failures } = state;
-    if (isAsked || part !== undefined) return;
+    if (isAsked || part !== undefined) return part !== undefined;
     become({ isAsked: true, failures });
-    fetch().then(
-      (fetched) => {
-        failed.delete(ask);
-        become({ part: fetched.default, isAsked: false, failures: 0 });
-      },
-      () => {
-        failed.add(ask);
-        become({ isAsked: false, failures: failures + 1 });
-      },
-    );
+    try {
+      const fetched = await fetch();
+      failed.delete(ask);
+      become({ part: fetched.default, isAsked: false, failures: 0 });
+      return true;
+    } catch {
+      failed.add(ask);
+      become({ isAsked: false, failures: failures + 1 });
+      return false;
+    }
   };
   function Later({ meanwhile, missed = usually, ...props }: P & LaterProps): ReactNode {
     const { part, isAsked, failures } = useSyncExternalStore(subscribe, get);
-    useEffect(ask, []);
+    useEffect(() => void ask(), []);
     if (part !== undefined) {
       const Part = part as ComponentType<object>;
       return <Part {...props} />;

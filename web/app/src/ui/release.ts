@@ -1,22 +1,24 @@
-// Whether the server has a newer page than the one that is shown. Framework-free.
+// What page the server has: the one that is shown, or a newer one. Framework-free.
 
-let asked: Promise<boolean> | undefined;
+/** `away`: nobody answers, or somebody who is not the server. */
+export type ServedPage = "this" | "newer" | "away";
 
-/** True if the page of the server begins with other scripts; false as well if nobody can tell. */
-export function isOutdated(): Promise<boolean> {
+let asked: Promise<ServedPage> | undefined;
+
+/** Pages are told apart by the scripts that they begin with. */
+export function servedPage(): Promise<ServedPage> {
   asked ??= ask()
-    .catch(() => false)
+    .catch((): ServedPage => "away")
     .finally(() => {
       asked = undefined;
     });
   return asked;
 }
 
-async function ask(): Promise<boolean> {
-  const entry = document.querySelector('script[type="module"][src]')?.getAttribute("src");
-  if (!entry) return false;
+async function ask(): Promise<ServedPage> {
   const response = await fetch("/", { cache: "no-store", headers: { accept: "text/html" } });
-  if (!response.ok) return false;
-  const html = await response.text();
-  return html.includes('id="root"') && !html.includes(entry);
+  const html = response.ok ? await response.text() : "";
+  if (!html.includes('id="root"')) return "away";
+  const entry = document.querySelector('script[type="module"][src]')?.getAttribute("src");
+  return !entry || html.includes(entry) ? "this" : "newer";
 }
