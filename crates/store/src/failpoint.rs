@@ -5,8 +5,8 @@
 //! - `THROUGHLINE_DIE_AT=durable:tool_start:3`: the process is gone, without a word to anyone, when it comes by this place
 //!   for the third time. Places are `appending:KIND` (a batch with an event of this kind is on its way to the log),
 //!   `durable:KIND` (the log has just acknowledged it), and the names in the driver.
-//! - `THROUGHLINE_DIES_AFTER_MS=300`: not at once but after so long, in which whoever came by there stands still, and others
-//!   go on: a disk that hangs before the machine dies.
+//! - `THROUGHLINE_STANDS_AT=durable:tool_input:2`: whoever comes by there stands still for ever and says so on stderr, while
+//!   others go on, until the test kills the process: a disk that hangs before the machine dies.
 //! - `THROUGHLINE_LEAVES_OUT=log_first`: see [`SafetyRule`].
 // R: S2, S3
 
@@ -39,6 +39,16 @@ impl SafetyRule {
         #[cfg(not(feature = "failpoints"))]
         false
     }
+}
+
+/// True once somebody stands still at a point for ever: from then on nothing reaches the disk of a log that leaves out
+/// [`SafetyRule::LogFirst`].
+#[inline]
+pub(crate) fn stands_still() -> bool {
+    #[cfg(feature = "failpoints")]
+    return enabled::stands();
+    #[cfg(not(feature = "failpoints"))]
+    false
 }
 
 /// A batch on its way to the log: one place for each kind in it, now and when it is durable.
@@ -77,30 +87,59 @@ impl BatchFailpoints {
 mod enabled {
     use super::SafetyRule;
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     struct CrashPoint {
         name: String,
         kind: String,
         /// Passes that the process still survives.
         remaining: AtomicU64,
+        end: CrashEnd,
     }
+
+    enum CrashEnd {
+        Dies,
+        Stands,
+    }
+
+    /// Line of stderr that a test waits for.
+    const STANDING: &str = "standing still at";
+
+    static STANDS: AtomicBool = AtomicBool::new(false);
 
     pub(crate) fn hit(name: &str, kind: &str) {
         static POINT: OnceLock<Option<CrashPoint>> = OnceLock::new();
-        let Some(point) = POINT.get_or_init(|| parse_point(&std::env::var("THROUGHLINE_DIE_AT").ok()?))
-        else {
-            return;
+        let from = |variable, end| parse_point(&std::env::var(variable).ok()?, end);
+        let found = || {
+            from("THROUGHLINE_DIE_AT", CrashEnd::Dies)
+                .or_else(|| from("THROUGHLINE_STANDS_AT", CrashEnd::Stands))
         };
+        let Some(point) = POINT.get_or_init(found) else { return };
         if point.name == name && point.kind == kind && point.remaining.fetch_sub(1, Ordering::Relaxed) == 0 {
-            let ms = std::env::var("THROUGHLINE_DIES_AFTER_MS").ok().and_then(|ms| ms.parse().ok());
-            std::thread::sleep(std::time::Duration::from_millis(ms.unwrap_or(0)));
-            std::process::abort();
+            match point.end {
+                CrashEnd::Dies => std::process::abort(),
+                CrashEnd::Stands => stand_still(name, kind),
+            }
         }
     }
 
+    /// Never returns; the tasks that this thread was about to run go to other threads.
+    fn stand_still(name: &str, kind: &str) {
+        STANDS.store(true, Ordering::Relaxed);
+        eprintln!("{STANDING} {name}:{kind}");
+        tokio::task::block_in_place(|| {
+            loop {
+                std::thread::park();
+            }
+        });
+    }
+
+    pub(crate) fn stands() -> bool {
+        STANDS.load(Ordering::Relaxed)
+    }
+
     /// `name[:kind][:count]`
-    fn parse_point(text: &str) -> Option<CrashPoint> {
+    fn parse_point(text: &str, end: CrashEnd) -> Option<CrashPoint> {
         let mut parts: Vec<&str> = text.split(':').collect();
         let count = parts.last().and_then(|last| last.parse::<u64>().ok());
         if count.is_some() {
@@ -108,7 +147,7 @@ mod enabled {
         }
         let remaining = AtomicU64::new(count.unwrap_or(1).saturating_sub(1));
         let kind = parts.get(1).copied().unwrap_or_default().to_owned();
-        Some(CrashPoint { name: (*parts.first()?).to_owned(), kind, remaining })
+        Some(CrashPoint { name: (*parts.first()?).to_owned(), kind, remaining, end })
     }
 
     pub(crate) fn disabled_rule() -> Option<SafetyRule> {

@@ -146,6 +146,25 @@ impl ChaosContext {
         }
     }
 
+    /// Standard error of the last server.
+    pub fn stderr(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default()
+    }
+
+    /// Events of this type of the last turn that each of its viewers has seen.
+    pub fn shown_to_all(&self, event_type: &str) -> u32 {
+        let seen = |saw: &Mutex<Saw>| {
+            saw.lock().unwrap().events.iter().filter(|event| event["type"] == event_type).count() as u32
+        };
+        let last = self.turns.last().expect("a turn runs");
+        last.viewers.iter().map(|(_, saw)| seen(saw)).min().unwrap_or(0)
+    }
+
+    /// Effects that the last turn has had so far.
+    pub fn effects_of_last_turn(&self) -> u32 {
+        self.ledger.count_of(&format!("{}-", self.turns.last().expect("a turn runs").name))
+    }
+
     /// Checks the invariants that hold while turns still run.
     pub fn check_so_far(&self) -> Result<(), Broken> {
         self.turns.iter().try_for_each(|turn| check::so_far(turn, &self.ledger))

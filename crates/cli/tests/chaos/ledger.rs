@@ -29,6 +29,12 @@ impl Ledger {
         self.0.lock().unwrap().get(key).copied().unwrap_or(0)
     }
 
+    /// Writes of all keys that begin so.
+    pub fn count_of(&self, prefix: &str) -> u32 {
+        let counts = self.0.lock().unwrap();
+        counts.iter().filter(|(key, _)| key.starts_with(prefix)).map(|(_, count)| count).sum()
+    }
+
     pub fn total(&self) -> u32 {
         self.0.lock().unwrap().values().sum()
     }

@@ -18,8 +18,9 @@ mod viewer;
 
 use chaos_context::ChaosContext;
 use check::Broken;
-use server::{Place, Server};
+use server::{PATIENCE, Place, Server};
 use std::time::Duration;
+use tokio::time::{sleep, timeout};
 
 /// The nine places between "arguments complete" and the end of a turn.
 const PLACES: [&str; 9] = [
@@ -60,11 +61,11 @@ fn killed_at_each_of_nine_places_the_message_goes_on() {
                     _ => 5,
                 };
                 let nth = 1 + (time - 1) % passes;
-                let server = Server::start(&world, Some(Place { name: place, nth }), None).await;
+                let server = Server::dying_at(&world, Place { name: place, nth }).await;
                 let turn = world.begin_turn().await;
                 assert!(server.dies().await, "nothing was killed at {place}:{nth}");
                 deaths += 1;
-                let server = Server::start(&world, None, None).await;
+                let server = Server::start(&world).await;
                 world.seen_to_its_end(turn).await;
                 server.kill().await;
             }
@@ -100,58 +101,67 @@ fn killed_at_random_with_turns_in_postgresql_no_viewer_loses_an_event() {
 // R: S2
 #[test]
 fn the_test_notices_that_events_are_shown_before_they_are_logged() {
-    runtime().block_on(async {
-        match killed_without("log_first", "durable:tool_input").await {
-            Ok(told) => panic!("nothing was noticed: {told}"),
-            Err(broken) => assert!(matches!(broken, Broken::Events(_)), "this was noticed: {broken}"),
-        }
-    });
+    let is_shown = |world: &ChaosContext, nth| world.shown_to_all("tool_input") >= nth;
+    match killed_without("log_first", "durable:tool_input", is_shown) {
+        Ok(told) => panic!("nothing was noticed: {told}"),
+        Err(broken) => assert!(matches!(broken, Broken::Events(_)), "this was noticed: {broken}"),
+    }
 }
 
 // R: S3
 #[test]
 fn the_test_notices_that_tools_start_without_an_intent() {
-    runtime().block_on(async {
-        // Which of them changes something depends on which is faster; one of these does.
-        match killed_without("intent_first", "appending:tool_start").await {
-            Ok(told) => panic!("nothing was noticed: {told}"),
-            Err(broken) => assert!(matches!(broken, Broken::Effects(_)), "this was noticed: {broken}"),
-        }
-    });
+    // The third call is the first that changes something.
+    let is_done = |world: &ChaosContext, nth| world.effects_of_last_turn() >= nth;
+    match killed_without("intent_first", "appending:tool_start", is_done) {
+        Ok(told) => panic!("nothing was noticed: {told}"),
+        Err(broken) => assert!(matches!(broken, Broken::Effects(_)), "this was noticed: {broken}"),
+    }
 }
 
-/// Turns under a server that leaves out a rule and dies at this place: at the first call that comes by, and at the next
-/// ones.
-async fn killed_without(rule: &str, name: &'static str) -> Result<check::Told, Broken> {
-    let mut world = ChaosContext::new().await;
-    for nth in 1..=4 {
-        let place = Place { name, nth };
-        let server = Server::start(&world, Some(place), Some(rule)).await;
-        let turn = world.begin_turn().await;
-        assert!(server.dies().await, "nothing was killed at {place:?}");
-        let server = Server::start(&world, None, None).await;
-        world.seen_to_its_end(turn).await;
-        server.kill().await;
-    }
-    world.check()
+/// Turns under a server that leaves out a rule and stands still at this place: at the first call that comes by, and at the
+/// next ones. It is killed as soon as has happened what the rule forbids.
+fn killed_without(
+    rule: &str,
+    name: &'static str,
+    has_happened: impl Fn(&ChaosContext, u32) -> bool,
+) -> Result<check::Told, Broken> {
+    runtime().block_on(async {
+        let mut world = ChaosContext::new().await;
+        for nth in 1..=4 {
+            let server = Server::standing_at(&world, Place { name, nth }, rule).await;
+            let turn = world.begin_turn().await;
+            let happens = async {
+                while !world.stderr().contains("standing still at") || !has_happened(&world, nth) {
+                    sleep(Duration::from_millis(20)).await;
+                }
+            };
+            timeout(PATIENCE, happens).await.unwrap_or_else(|_| panic!("nothing happened at {name}:{nth}"));
+            server.kill().await;
+            let server = Server::start(&world).await;
+            world.seen_to_its_end(turn).await;
+            server.kill().await;
+        }
+        world.check()
+    })
 }
 
 /// Turns run `at_once`, the server is killed so often, then everything is seen to its end and checked.
 async fn random_kills(mut world: ChaosContext, kills: u32, at_once: usize) -> Result<check::Told, Broken> {
     let mut random = chaos_context::Random::new(0x5eed);
-    let mut server = Server::start(&world, None, None).await;
+    let mut server = Server::start(&world).await;
     for _ in 0..kills {
         world.keep_running(at_once).await;
         // How long a server lives is what is drawn here; nothing waits for it.
-        tokio::time::sleep(Duration::from_millis(random.between(30, 900))).await;
+        sleep(Duration::from_millis(random.between(30, 900))).await;
         server.kill().await;
         world.check_so_far()?;
-        server = Server::start(&world, None, None).await;
+        server = Server::start(&world).await;
     }
     world.all_seen_to_their_end().await;
     server.kill().await;
     // Turns that ended a moment before are told apart by nobody but the store.
-    let server = Server::start(&world, None, None).await;
+    let server = Server::start(&world).await;
     world.history_is_whole().await?;
     server.kill().await;
     world.check()

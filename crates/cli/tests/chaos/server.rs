@@ -1,6 +1,7 @@
 //! `throughline serve` as a process that dies.
 
 use crate::chaos_context::ChaosContext;
+use std::fmt;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -17,13 +18,34 @@ pub struct Place {
     pub nth: u32,
 }
 
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.name, self.nth)
+    }
+}
+
 pub struct Server {
     child: Child,
 }
 
 impl Server {
     /// Starts it on the port that it always has, and waits until it answers.
-    pub async fn start(world: &ChaosContext, dies_at: Option<Place>, left_out: Option<&str>) -> Self {
+    pub async fn start(world: &ChaosContext) -> Self {
+        Self::started(world, &[]).await
+    }
+
+    /// One that is gone when it comes by this place.
+    pub async fn dying_at(world: &ChaosContext, place: Place) -> Self {
+        Self::started(world, &[("THROUGHLINE_DIE_AT", &place.to_string())]).await
+    }
+
+    /// One that leaves out a rule, and of which one part stands still at this place while the others go on.
+    pub async fn standing_at(world: &ChaosContext, place: Place, left_out: &str) -> Self {
+        let place = place.to_string();
+        Self::started(world, &[("THROUGHLINE_STANDS_AT", &place), ("THROUGHLINE_LEAVES_OUT", left_out)]).await
+    }
+
+    async fn started(world: &ChaosContext, failing: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THROUGHLINE_")) {
             command.env_remove(name);
@@ -37,13 +59,7 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(world.folder.path().join("stderr")).unwrap())
             .kill_on_drop(true);
-        if let Some(Place { name, nth }) = dies_at {
-            command.env("THROUGHLINE_DIE_AT", format!("{name}:{nth}"));
-        }
-        if let Some(rule) = left_out {
-            // What was begun too early has time to happen.
-            command.env("THROUGHLINE_LEAVES_OUT", rule).env("THROUGHLINE_DIES_AFTER_MS", "300");
-        }
+        command.envs(failing.iter().copied());
         let mut child = command.spawn().unwrap();
         let mut greeting = BufReader::new(child.stdout.take().unwrap()).lines();
         let ready = async {
@@ -56,9 +72,8 @@ impl Server {
         };
         // A server that dies on its way up is found out by whoever waits for its death.
         let came_up = timeout(PATIENCE, ready).await.expect("the server starts");
-        if !came_up && dies_at.is_none() {
-            let said = std::fs::read_to_string(world.folder.path().join("stderr")).unwrap_or_default();
-            panic!("the server does not start: {said}");
+        if !came_up && failing.is_empty() {
+            panic!("the server does not start: {}", world.stderr());
         }
         Self { child }
     }
