@@ -7,14 +7,18 @@
 mod fake;
 #[path = "mcp/harness.rs"]
 mod harness;
+#[path = "mcp/pausing.rs"]
+mod pausing;
 
-use harness::{McpHarness, fake_server, has, is_down, is_up};
+use harness::{McpHarness, PATIENCE, fake_server, has, is_down, is_up, pass};
+use pausing::{PAUSE_MS, PausingServer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use throughline_engine::{Effect, ElicitationMode, ToolAnswer};
-use throughline_tools::mcp::{McpServer, PinStore, ProtocolEra};
+use throughline_tools::mcp::{McpLimits, McpServer, PinStore, ProtocolEra};
 use throughline_tools::{AgentCallable, QuestionHandler, SourceFault};
 use throughline_wire::{CallOutcome, NotStarted, StartState, ToolOutput};
 
@@ -22,6 +26,13 @@ use throughline_wire::{CallOutcome, NotStarted, StartState, ToolOutput};
 #[test]
 fn fake_server_process() {
     fake::serve_if_wanted();
+}
+
+const HOUR_MS: u64 = 60 * 60 * 1_000;
+
+/// Waits for it, for a bounded time.
+async fn soon<T>(coming: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, coming).await.expect("it never comes")
 }
 
 fn text(outcome: &CallOutcome) -> String {
@@ -86,29 +97,43 @@ async fn which_revision_is_spoken_is_found_out_or_set() {
 // R: L6
 #[tokio::test]
 async fn progress_reaches_the_card_and_keeps_a_call_alive_within_its_total() {
-    let harness =
-        McpHarness::start(McpServer { timeout_ms: 2_000, total_timeout_ms: 60_000, ..fake_server(&[]) })
-            .await;
+    let most_of_an_hour = Duration::from_secs(50 * 60);
+    let harness = McpHarness::start(McpServer {
+        timeout_ms: HOUR_MS,
+        total_timeout_ms: 10 * HOUR_MS,
+        ..fake_server(&[])
+    })
+    .await;
     harness.until(is_up).await;
-    // Steps of 100 ms: longer than the time without a sign of life, which each of them is.
-    let (outcome, progress) =
-        harness.call_with_progress("steps", json!({"steps": 30, "pause_ms": 100})).await;
-    assert_eq!(text(&outcome), "done");
-    let last = progress.last().expect("no progress");
-    assert_eq!(last.total, Some(30.0));
-    assert!(
-        progress.iter().any(|progress| progress.message.as_deref().is_some_and(|m| m.starts_with("step ")))
-    );
-    let (silent, _) = harness.call_with_progress("steps", json!({"steps": 1, "pause_ms": 60_000})).await;
-    assert!(matches!(silent, CallOutcome::TimedOut { limit_ms: 2_000, .. }), "{silent:?}");
+    // In all longer than the time without a sign of life, which each step is.
+    let (running, mut progress) = harness.stepping(4).await;
+    for step in 1..=3 {
+        pass(most_of_an_hour).await;
+        harness.step();
+        let progress = soon(progress.recv()).await.expect("no progress");
+        assert_eq!((progress.total, progress.message), (Some(4.0), Some(format!("step {step}"))));
+    }
+    harness.step();
+    assert_eq!(text(&soon(running).await.unwrap()), "done");
+    let (silent, _progress) = harness.stepping(1).await;
+    pass(Duration::from_millis(HOUR_MS)).await;
+    let silent = soon(silent).await.unwrap();
+    assert!(matches!(silent, CallOutcome::TimedOut { limit_ms: HOUR_MS, .. }), "{silent:?}");
     harness.logged("cancelled: no answer and no progress in time").await;
     harness.stop().await;
 
+    const TOTAL_MS: u64 = HOUR_MS + HOUR_MS / 2;
     let harness =
-        McpHarness::start(McpServer { timeout_ms: 2_000, total_timeout_ms: 3_000, ..fake_server(&[]) }).await;
+        McpHarness::start(McpServer { timeout_ms: HOUR_MS, total_timeout_ms: TOTAL_MS, ..fake_server(&[]) })
+            .await;
     harness.until(is_up).await;
-    let (over, _) = harness.call_with_progress("steps", json!({"steps": 1_000, "pause_ms": 100})).await;
-    assert!(matches!(over, CallOutcome::TimedOut { limit_ms: 3_000, .. }), "{over:?}");
+    let (over, mut progress) = harness.stepping(4).await;
+    pass(most_of_an_hour).await;
+    harness.step();
+    soon(progress.recv()).await.expect("no progress");
+    pass(most_of_an_hour).await;
+    let over = soon(over).await.unwrap();
+    assert!(matches!(over, CallOutcome::TimedOut { limit_ms: TOTAL_MS, .. }), "{over:?}");
     harness.logged("cancelled: stopped by the user").await;
     harness.stop().await;
 }
@@ -231,10 +256,13 @@ async fn other_tools_are_there_while_a_server_takes_its_time() {
 #[tokio::test]
 async fn a_definition_that_changes_is_off_until_somebody_has_agreed() {
     let pins = PinStore::in_memory();
-    let harness = McpHarness::with_pins(fake_server(&[]), pins.clone()).await;
+    let debounce = Duration::from_millis(HOUR_MS);
+    let limits = McpLimits { list_debounce: debounce, ..harness::limits() };
+    let harness = McpHarness::limited("fake", fake_server(&[]), pins.clone(), limits).await;
     harness.until(is_up).await;
     // Four notices in a row, of which one list is made.
     text(&harness.call("grow", json!({})).await);
+    pass(debounce).await;
     harness.until(|toolbox| !has(toolbox, "fake.echo")).await;
     assert!(has(&harness.toolbox, "fake.newcomer"), "a tool that is seen for the first time is pinned");
     let fault = harness.toolbox.faults().remove(0);
@@ -440,10 +468,42 @@ async fn tools_that_run_as_tasks_only_are_not_offered() {
     harness.stop().await;
 }
 
+/// The public suite measures it by the clock, of which `mcp_servers.rs` takes no notice.
+#[tokio::test]
+async fn a_stream_that_is_closed_is_asked_for_again_after_the_pause_that_the_server_names_and_no_sooner() {
+    let (server, address) = PausingServer::start().await;
+    let url = Some(format!("http://{address}/mcp"));
+    let (timeout_ms, total_timeout_ms) = (5 * HOUR_MS, 5 * HOUR_MS);
+    let settings = McpServer { url, timeout_ms, total_timeout_ms, ..McpServer::default() };
+    let harness = McpHarness::named("pausing", settings, PinStore::in_memory()).await;
+    harness.until(|toolbox| has(toolbox, "pausing.wait")).await;
+    let (call, _) = harness.prepared("wait", json!({}));
+    let running = tokio::spawn(harness.running(call));
+    let came = |count: &AtomicU32| count.load(Ordering::SeqCst) > 0;
+    soon(async {
+        while !came(&server.calls) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let mut waited = Duration::ZERO;
+    while !came(&server.returns) && !running.is_finished() {
+        let step = Duration::from_secs(5 * 60);
+        pass(step).await;
+        waited += step;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(waited >= Duration::from_millis(PAUSE_MS), "after {waited:?}");
+    assert_eq!(text(&soon(running).await.unwrap()), "waited");
+    assert_eq!(server.returns.load(Ordering::SeqCst), 1);
+    harness.stop().await;
+}
+
 // R: L6
 #[tokio::test]
 async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile() {
-    let harness = McpHarness::start(McpServer { timeout_ms: 2_000, ..fake_server(&[]) }).await;
+    let limits = McpServer { timeout_ms: HOUR_MS / 12, total_timeout_ms: HOUR_MS / 6, ..fake_server(&[]) };
+    let harness = McpHarness::start(limits).await;
     harness.until(is_up).await;
     let (answered, answer) = tokio::sync::oneshot::channel::<ToolAnswer>();
     let answer = Arc::new(tokio::sync::Mutex::new(Some(answer)));
@@ -461,11 +521,12 @@ async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile
         }
     });
     let asking = tokio::spawn(harness.running(call));
-    asked.notified().await;
-    // Longer than the call may be silent: other calls go on, and the person thinks.
-    text(&harness.call("steps", json!({"steps": 15, "pause_ms": 200})).await);
+    soon(asked.notified()).await;
+    // Longer than the call may be silent, or last: the person thinks, and other calls go on.
+    pass(Duration::from_millis(HOUR_MS / 3)).await;
+    assert_eq!(text(&harness.call("echo", json!({"text": "meanwhile"})).await), "meanwhile");
     answered.send(ToolAnswer::Accept { content: Some(json!({"color": "red"})) }).unwrap();
-    let received: Value = serde_json::from_str(&text(&asking.await.unwrap())).unwrap();
+    let received: Value = serde_json::from_str(&text(&soon(asking).await.unwrap())).unwrap();
     let content = json!({"color": "red", "shade": "dark"});
     assert_eq!(received, json!({"action": "accept", "content": content}), "with the form's own default");
 

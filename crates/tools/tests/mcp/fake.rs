@@ -12,10 +12,13 @@ pub fn serve_if_wanted() {
     let Ok(folder) = std::env::var("FAKE_FOLDER") else { return };
     // The test runner has written the beginning of a line.
     println!();
-    let log = std::path::PathBuf::from(folder).join("log");
+    let folder = std::path::PathBuf::from(folder);
+    let log = folder.join("log");
     let starts = std::fs::read_to_string(&log).unwrap_or_default().matches("started").count();
     let server = Arc::new(Server {
         log: Mutex::new(std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap()),
+        gate: folder.join("steps"),
+        steps: AtomicU64::new(0),
         era: variable("ERA"),
         has_grown: AtomicBool::new(false),
         answers: Mutex::default(),
@@ -40,6 +43,10 @@ fn variable(name: &str) -> String {
 
 struct Server {
     log: Mutex<std::fs::File>,
+    /// As many bytes as steps may be taken.
+    gate: std::path::PathBuf,
+    /// Those that were taken.
+    steps: AtomicU64,
     era: String,
     has_grown: AtomicBool,
     /// Answers to our own requests.
@@ -170,9 +177,8 @@ impl Server {
             }
             "steps" => {
                 let steps = arguments["steps"].as_u64().unwrap_or_default();
-                let pause = Duration::from_millis(arguments["pause_ms"].as_u64().unwrap_or_default());
                 for step in 1..=steps {
-                    std::thread::sleep(pause);
+                    self.wait_for_step();
                     notify(
                         "notifications/progress",
                         json!({
@@ -270,6 +276,13 @@ impl Server {
                 id,
                 json!({"isError": true, "content": [{"type": "text", "text": format!("no tool {other}")}]}),
             ),
+        }
+    }
+
+    fn wait_for_step(&self) {
+        let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
+        while std::fs::metadata(&self.gate).map_or(0, |gate| gate.len()) < step {
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

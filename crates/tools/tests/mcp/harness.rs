@@ -11,10 +11,11 @@ use throughline_tools::{NoArguments, Tool, ToolExecutor, ToolInvocation, Toolbox
 use throughline_wire::{CallArguments, CallOutcome};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Longer than anything here takes, even on a machine that does other things.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct McpHarness {
     pub toolbox: Toolbox,
@@ -43,7 +44,11 @@ impl McpHarness {
         Self::named("fake", settings, pins).await
     }
 
-    pub async fn named(name: &str, mut settings: McpServer, pins: PinStore) -> Self {
+    pub async fn named(name: &str, settings: McpServer, pins: PinStore) -> Self {
+        Self::limited(name, settings, pins, limits()).await
+    }
+
+    pub async fn limited(name: &str, mut settings: McpServer, pins: PinStore, limits: McpLimits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         if settings.url.is_none() {
             settings.env.insert("FAKE_FOLDER".into(), folder.path().to_str().unwrap().into());
@@ -52,11 +57,6 @@ impl McpHarness {
         for (name, value) in [("OF_OURS", "of ours alone"), ("SECRET_KEY", "s3cret"), ("ALLOWED", "yes")] {
             spawn_context.environment.insert(name.into(), value.into());
         }
-        let limits = McpLimits {
-            restart_after: Duration::from_millis(100),
-            restart_after_max: Duration::from_millis(500),
-            ..McpLimits::default()
-        };
         let source = McpSource::new(name, settings, spawn_context, pins).unwrap().limits(limits);
         let ping = tool("own.ping", "Answers pong", |_: NoArguments, _| async { "pong" });
         let toolbox = Toolbox::new([Arc::new(ping.agent_callable()) as Arc<dyn Tool>]).unwrap();
@@ -118,6 +118,32 @@ impl McpHarness {
         (outcome, seen.into_inner().unwrap())
     }
 
+    /// A call that ends after so many steps, each of which waits for [`Self::step`], and its progress.
+    pub async fn stepping(
+        &self,
+        steps: usize,
+    ) -> (JoinHandle<CallOutcome>, mpsc::UnboundedReceiver<CallProgress>) {
+        let called = self.log().matches("called: steps").count();
+        let (call, _) = self.prepared("steps", serde_json::json!({"steps": steps}));
+        let (registry, (seen, progress)) = (self.toolbox.registry(), mpsc::unbounded_channel());
+        let running = tokio::spawn(async move {
+            let note = |progress| {
+                seen.send(progress).unwrap();
+                async {}
+            };
+            ToolExecutor::default().run(&registry, call, note).await
+        });
+        self.logged_times("called: steps", called + 1).await;
+        (running, progress)
+    }
+
+    /// Lets the server go one step on.
+    pub fn step(&self) {
+        use std::io::Write;
+        let steps = std::fs::OpenOptions::new().create(true).append(true).open(self.path("steps"));
+        steps.unwrap().write_all(b".").unwrap();
+    }
+
     fn log(&self) -> String {
         std::fs::read_to_string(self.path("log")).unwrap_or_default()
     }
@@ -143,6 +169,26 @@ impl McpHarness {
         let is_there = || self.log().matches(line).count() >= times;
         poll(is_there, || format!("`{line}` is not in the log:\n{}", self.log())).await;
     }
+}
+
+/// Limits with pauses that a test can wait for.
+pub fn limits() -> McpLimits {
+    McpLimits {
+        restart_after: Duration::from_millis(100),
+        restart_after_max: Duration::from_millis(500),
+        ..McpLimits::default()
+    }
+}
+
+/// Lets time pass for us, and none for other processes.
+pub async fn pass(time: Duration) {
+    // What has arrived is taken before.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
 }
 
 /// Other processes tell nobody when they have done something: they are looked at until they have.
