@@ -11,6 +11,7 @@ import {
   type Page,
   type Route,
 } from "playwright-core";
+import { visible } from "../visible/src/index.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -106,12 +107,12 @@ export class Visitor {
       reducedMotion: kind.motion ?? "reduce",
       serviceWorkers: kind.worker ?? "block",
     });
+    // For each of its tabs.
+    context.setDefaultTimeout(PATIENCE_MS);
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     if (PAGE !== undefined && kind.worker !== "allow")
       await context.route(isOfThePage, (route) => fromFolder(route, PAGE));
-    const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE_MS);
-    return new Visitor(context, page);
+    return new Visitor(context, await context.newPage());
   }
 
   /** Goes to a path of the page, as if for the first time but with a key. */
@@ -137,9 +138,18 @@ export class Visitor {
     return await this.#context.newPage();
   }
 
+  /** Types into the field of the chat, and presses Enter. */
+  async type(text: string): Promise<void> {
+    const field = this.page.locator("form:has(.composer-row) textarea");
+    await field.fill(text);
+    await field.press("Enter");
+  }
+
+  /** Says something in the chat, and sees that it stands there, and with it the message that answers it. */
   async say(text: string): Promise<void> {
-    await this.page.locator("textarea").first().fill(text);
-    await this.page.keyboard.press("Enter");
+    await this.type(text);
+    const said = new RegExp(`^${visible(text).replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`);
+    await this.page.locator(".user-bubble").last().filter({ hasText: said }).waitFor();
   }
 
   /** The dialog with models and the ways calls travel. */

@@ -104,7 +104,7 @@ tool_call = { enabled = true }
   /** Starts it; again on the same port. */
   async start(): Promise<void> {
     const words = ["serve", "--listen", `127.0.0.1:${this.#port}`, ...this.#model];
-    const started = await this.#spawn(words, /http:\S+#sign-in=\S+(?=[\s\S]*\/docs\n$)/);
+    const started = await this.#spawn(words, /http:\S+#sign-in=\S+(?=[\s\S]*\/docs\n)/);
     this.#child = started.child;
     this.link = started.found;
     this.#port = Number(new URL(this.link).port);

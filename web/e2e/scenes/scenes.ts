@@ -25,7 +25,6 @@ export class Guest {
   /** In a conversation of its own. */
   async ask(question: Question): Promise<void> {
     await this.visitor.say(ASK[question][this.language]);
-    await this.page.locator("article").first().waitFor();
   }
 
   async asked(question: Question): Promise<void> {

@@ -49,7 +49,7 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   await page.getByText("Nothing found").waitFor();
   await somebody.picture("agents-searched");
   await settings.fill("");
-  expect(await page.getByRole("button", { name: "Delete" }).count()).toBe(0);
+  await expect.poll(() => page.getByRole("button", { name: "Delete" }).count()).toBe(0);
   await somebody.picture("agents-file");
   expect(await somebody.violations()).toEqual([]);
   await duplicated(somebody, "careful");
@@ -115,7 +115,7 @@ test("text rules are tried while they are typed, saved in their order, and hold 
   const second = rules.getByRole("listitem", { name: "Text rule 2" });
   await second.getByRole("textbox", { name: "Pattern" }).fill("house");
   await second.getByLabel("Matches are").selectOption("hidden");
-  expect(await second.getByRole("button", { name: "User messages" }).isDisabled()).toBe(true);
+  await expect.poll(() => second.getByRole("button", { name: "User messages" }).isDisabled()).toBe(true);
   await second.getByLabel("In what").selectOption("the model is told");
   await second.getByRole("button", { name: "User messages" }).click();
 
@@ -143,9 +143,9 @@ test("text rules are tried while they are typed, saved in their order, and hold 
   await page.getByRole("button", { name: "Chat with this agent" }).click();
   await somebody.say("Tell me about yourself in detail, with Markdown");
   await somebody.settled();
-  const text = (await page.locator("article").last().textContent()) ?? "";
-  expect(text).toContain("house note");
-  expect(text.toLowerCase()).not.toContain("one message");
+  const text = () => page.locator("article").last().textContent();
+  await expect.poll(text).toContain("house note");
+  expect((await text())?.toLowerCase()).not.toContain("one message");
 });
 
 // R: U4, A1
@@ -183,9 +183,11 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.keyboard.press("Control+s");
   await page.getByRole("alert").getByText("invalid_agent").waitFor();
   await page.locator('[aria-invalid="true"]:focus').waitFor();
-  expect(await page.locator('[aria-invalid="true"]').count()).toBe(1);
-  expect(await page.getByRole("textbox", { name: "System prompt" }).inputValue()).toBe("Hello {{ usr }}");
-  expect(await page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("many");
+  await expect.poll(() => page.locator('[aria-invalid="true"]').count()).toBe(1);
+  await expect
+    .poll(() => page.getByRole("textbox", { name: "System prompt" }).inputValue())
+    .toBe("Hello {{ usr }}");
+  await expect.poll(() => page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("many");
   await somebody.picture("agents-refused");
   expect(await somebody.violations()).toEqual([]);
 
@@ -201,8 +203,10 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await page.goto(`${house.server.url}/agents?agent=kept`);
   await page.getByRole("textbox", { name: "System prompt" }).waitFor();
-  expect(await page.getByRole("textbox", { name: "System prompt" }).inputValue()).toBe("Hello {{ user }}");
-  expect(await page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("5");
+  await expect
+    .poll(() => page.getByRole("textbox", { name: "System prompt" }).inputValue())
+    .toBe("Hello {{ user }}");
+  await expect.poll(() => page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("5");
 
   // Somebody else was faster.
   const elsewhere = await somebody.tab();
@@ -241,12 +245,13 @@ test("in Chinese, in the dark and on a phone it is all there", async () => {
   // A test of nothing would be lost unseen: it is told, and not saved.
   await page.getByRole("button", { name: "参数条件" }).click();
   await page.getByText("每个条件都要有各自的参数。").waitFor();
-  expect(await page.getByRole("button", { name: /^保存/ }).isDisabled()).toBe(true);
+  await expect.poll(() => page.getByRole("button", { name: /^保存/ }).isDisabled()).toBe(true);
   await page.getByRole("textbox", { name: "参数", exact: true }).first().fill("when");
-  const wide = await page.evaluate(
-    "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.pre')).map((e) => e.className).slice(0, 3)",
-  );
-  expect(wide).toEqual([]);
+  const wide = () =>
+    page.evaluate(
+      "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.pre')).map((e) => e.className).slice(0, 3)",
+    );
+  await expect.poll(wide).toEqual([]);
   await somebody.picture("agents-phone");
   expect(await somebody.violations()).toEqual([]);
   await page.getByRole("link", { name: "全部智能体" }).click();

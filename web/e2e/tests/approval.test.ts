@@ -19,8 +19,8 @@ async function asksAgain(choice: string, onlyThese: boolean): Promise<boolean> {
   const { page } = somebody;
   await somebody.say("first");
   const question = page.getByRole("group", { name: /wants to run/ });
-  await question.waitFor();
-  // By keyboard alone.
+  // By keyboard alone, as soon as it says so.
+  await question.locator("kbd").first().waitFor();
   await page.keyboard.press("F6");
   await page.keyboard.press("Shift+A");
   await question.getByText(/never ask again/).waitFor();
@@ -53,16 +53,18 @@ test("a question is a sentence with fields, its JSON one press away, and no word
   await somebody.say("first");
   const question = page.getByRole("group", { name: /wants to run/ });
   await question.waitFor();
-  expect(await question.locator(".asked-fields dt").allInnerTexts()).toEqual(["title", "when"]);
-  expect(await question.locator(".asked-fields dd").allInnerTexts()).toEqual(["Tea", "2026-11-23T08:00"]);
+  await expect.poll(() => question.locator(".asked-fields dt").allInnerTexts()).toEqual(["title", "when"]);
+  await expect
+    .poll(() => question.locator(".asked-fields dd").allInnerTexts())
+    .toEqual(["Tea", "2026-11-23T08:00"]);
   expect(await question.innerText()).not.toContain("effect:");
   await somebody.picture("approval-fields");
   await question.getByRole("button", { name: "Raw" }).click();
-  expect(await question.locator("pre").innerText()).toContain('"title": "Tea"');
+  await expect.poll(() => question.locator("pre").innerText()).toContain('"title": "Tea"');
   await page.setViewportSize({ width: 390, height: 844 });
   await somebody.inTheme("dark");
   await somebody.picture("approval-fields-phone-dark");
-  expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
+  await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
 });
 
 // R: A2 (issue 18: a denial can be remembered)
@@ -73,20 +75,20 @@ test("a denial that lasts is given by keyboard alone, and the next call is denie
   const { page } = somebody;
   await somebody.say("first");
   const question = page.getByRole("group", { name: /wants to run/ });
-  await question.waitFor();
+  await question.locator("kbd").first().waitFor();
   await page.keyboard.press("F6");
   await page.keyboard.press("Shift+D");
   const reason = question.getByRole("textbox", { name: "Reason" });
   await question.getByText(/denied from now on without asking you/).waitFor();
-  expect(
-    await question.getByRole("button", { name: "More ways to deny" }).getAttribute("aria-expanded"),
-  ).toBe("true");
+  await expect
+    .poll(() => question.getByRole("button", { name: "More ways to deny" }).getAttribute("aria-expanded"))
+    .toBe("true");
   await page.keyboard.type("Not on Sundays");
   await somebody.picture("approval-denial-lasting");
   expect(await somebody.violations()).toEqual([]);
   // To the button by the keyboard: Deny, Deny and stop, this turn, this conversation.
   for (let presses = 0; presses < 4; presses++) await page.keyboard.press("Tab");
-  expect(await page.locator(":focus").innerText()).toBe("Deny in this conversation");
+  await expect.poll(() => page.locator(":focus").innerText()).toBe("Deny in this conversation");
   await page.keyboard.press("Enter");
   await page.locator(".markdown", { hasText: "One." }).waitFor();
   await page.locator(".card[data-status=denied]").getByText("Not on Sundays").waitFor();
@@ -97,7 +99,7 @@ test("a denial that lasts is given by keyboard alone, and the next call is denie
   expect(await question.count()).toBe(0);
   const { items } = await (await server.client()).call("GET /v1/remembered", { query: { everywhere: true } });
   expect(items.map(({ rule }) => [rule?.decision, rule?.for_arguments])).toEqual([["deny", "any"]]);
-  expect(await reason.count()).toBe(0);
+  await expect.poll(() => reason.count()).toBe(0);
 });
 
 // R: A2
@@ -117,7 +119,7 @@ test.each([
     await question.getByRole("button", { name: stop }).waitFor();
     await somebody.picture(`approval-deny-and-stop-${locale}`);
     expect(await somebody.violations()).toEqual([]);
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+    await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
     await question.getByRole("button", { name: stop }).click();
     await somebody.settled();
     await page.locator(".card[data-status=denied]").waitFor();

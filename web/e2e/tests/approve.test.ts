@@ -59,7 +59,7 @@ test("a link shows the call as it runs, and a yes there goes on in the chat", as
   expect(await somebody.violations()).toEqual([]);
   await page.getByRole("button", { name: "Yes, run it" }).click();
   await page.getByText(/^Approved\./).waitFor();
-  expect(await page.getByRole("button").count(), "it is answered once").toBe(0);
+  await expect.poll(() => page.getByRole("button").count(), { message: "it is answered once" }).toBe(0);
   expect(await chat([...messages, { role: "user", content: "yes" }])).toContain("Done.");
 
   // Whoever comes later is told so. The browser complains of the answer's status, which is right.
@@ -77,7 +77,7 @@ test("a no in Chinese, in the dark", async () => {
   const { page } = somebody;
   await page.goto(link);
   await page.getByText("聊天中的助手想运行：").waitFor();
-  expect(await page.locator("html").getAttribute("lang")).toBe("zh-Hans");
+  await expect.poll(() => page.locator("html").getAttribute("lang")).toBe("zh-Hans");
   await somebody.picture("approve-zh");
   expect(await somebody.violations()).toEqual([]);
   await page.getByRole("button", { name: "否" }).click();

@@ -1,7 +1,7 @@
 // The first screen, the choice of a model, commands and drafts.
 
 import { readFileSync } from "node:fs";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { Kind } from "../browser.ts";
 import { House } from "../house.ts";
@@ -29,23 +29,24 @@ test("a model is chosen for the messages to come, and an answer is made again by
   const somebody = await house.visitor();
   const { page } = somebody;
   const button = page.locator(".picker-button");
-  expect(await button.textContent()).toBe("one/alpha");
+  await expect.poll(() => button.textContent()).toBe("one/alpha");
   await somebody.say("Who are you?");
   await said(page, "I am the first.").waitFor();
   await somebody.settled();
 
   const picker = await somebody.openPicker();
   const row = (name: string | RegExp) => picker.getByRole("button", { name }).first();
-  expect(await row(/^one\/alpha/).getAttribute("aria-current")).toBe("true");
+  await expect.poll(() => row(/^one\/alpha/).getAttribute("aria-current")).toBe("true");
   await row(/^two\/gpt-4o.*128k context/).waitFor();
-  expect(await row(/^two\/gpt-4o/).textContent()).toContain("Images");
+  await expect.poll(() => row(/^two\/gpt-4o/).textContent()).toContain("Images");
   await somebody.picture("picker");
   expect(await somebody.violations()).toEqual([]);
   // Enter takes the first that is found.
   await picker.getByRole("searchbox").fill("gpt");
   await page.keyboard.press("Enter");
   await picker.waitFor({ state: "detached" });
-  expect(await button.textContent()).toBe("two/gpt-4o");
+  await expect.poll(() => button.textContent()).toBe("two/gpt-4o");
+  await page.locator("textarea:focus").waitFor();
   await page.keyboard.type("And you?");
   await page.keyboard.press("Enter");
   await said(page, "I am the second.").waitFor();
@@ -58,12 +59,12 @@ test("a model is chosen for the messages to come, and an answer is made again by
   await again.getByText(/Last used/).waitFor();
   await again.getByRole("button", { name: "Regenerate the last answer with one/alpha" }).click();
   await page.getByText("2 of 2").waitFor();
-  expect(await page.locator("article").last().textContent()).toContain("I am the first.");
-  expect(await button.textContent()).toBe("two/gpt-4o");
+  await expect.poll(() => page.locator("article").last().textContent()).toContain("I am the first.");
+  await expect.poll(() => button.textContent()).toBe("two/gpt-4o");
 
   // The agent's own model again.
   await (await somebody.openPicker()).getByRole("button", { name: /^one\/alpha/ }).click();
-  expect(await page.evaluate("localStorage.getItem('throughline.model')")).toBe("");
+  await expect.poll(() => page.evaluate("localStorage.getItem('throughline.model')")).toBe("");
 });
 
 // R: O4
@@ -75,12 +76,12 @@ test("a message to one agent is answered by that one alone", async () => {
   const option = page.getByRole("option", { name: /@other/ });
   await option.waitFor();
   await page.keyboard.press("Tab");
-  expect(await field.inputValue()).toBe("@other ");
+  await expect.poll(() => field.inputValue()).toBe("@other ");
   await page.keyboard.type("Who are you?");
   await page.keyboard.press("Enter");
   await said(page, "I am the second.").waitFor();
   await somebody.settled();
-  expect(await page.locator(".user-bubble").textContent()).toBe("Who are you?");
+  await expect.poll(() => page.locator(".user-bubble").textContent()).toBe("Who are you?");
   await somebody.say("And now?");
   await said(page, "I am the first.").waitFor();
 });
@@ -103,15 +104,15 @@ test("commands are listed, chosen by keyboard, and anything else is a message", 
 
   await field.fill("/r");
   await page.getByRole("option", { name: /\/retry/, selected: true }).waitFor();
-  expect(await field.getAttribute("aria-activedescendant")).toBe(
-    await page.getByRole("listbox").getByRole("option", { selected: true }).getAttribute("id"),
-  );
+  await expect
+    .poll(() => field.getAttribute("aria-activedescendant"))
+    .toBe(await page.getByRole("listbox").getByRole("option", { selected: true }).getAttribute("id"));
   await somebody.picture("commands");
   expect(await somebody.violations()).toEqual([]);
   await page.keyboard.press("Enter");
   await page.getByText("2 of 2").waitFor();
   await somebody.settled();
-  expect(await field.inputValue()).toBe("");
+  await expect.poll(() => field.inputValue()).toBe("");
 
   const file = page.waitForEvent("download");
   await field.fill("/save");
@@ -142,21 +143,21 @@ test("what was typed stays with its conversation until it is sent", async () => 
   await field.fill("half a thought");
   await page.locator("main header").getByRole("link", { name: "New conversation" }).click();
   await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
-  expect(await field.inputValue()).toBe("");
+  await expect.poll(() => field.inputValue()).toBe("");
   await field.fill("another thought");
   await page.goto(conversation);
   await said(page, "I am the first.").waitFor();
-  expect(await field.inputValue()).toBe("half a thought");
+  await expect.poll(() => field.inputValue()).toBe("half a thought");
   await page.keyboard.press("/");
   await page.keyboard.press("Enter");
   await expect.poll(() => page.locator(".user-bubble").count()).toBe(2);
   await somebody.settled();
   await page.reload();
   await said(page, "I am the first.").waitFor();
-  expect(await field.inputValue()).toBe("");
+  await expect.poll(() => field.inputValue()).toBe("");
   await page.locator("main header").getByRole("link", { name: "New conversation" }).click();
   await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
-  expect(await field.inputValue()).toBe("another thought");
+  await expect.poll(() => field.inputValue()).toBe("another thought");
   // Whoever signs out leaves none of it behind.
   await page.goto(`${house.server.url}/settings`);
   await page.locator("main header").waitFor();
@@ -165,7 +166,7 @@ test("what was typed stays with its conversation until it is sent", async () => 
   // Whatever is asked next is refused; the link may be gone before it is reached.
   await page.evaluate("document.querySelector('a[href=\"/stats\"]')?.click()");
   await page.locator("#key").waitFor();
-  expect(await page.evaluate("localStorage.getItem('throughline.drafts')")).toBeNull();
+  await expect.poll(() => page.evaluate("localStorage.getItem('throughline.drafts')")).toBeNull();
 });
 
 // R: O4, U6
@@ -181,12 +182,10 @@ test.each<[string, Kind]>([
   await expect.poll(() => examples.count()).toBe(4);
   // This model has no demo tools, and is asked nothing that needs them.
   expect(await examples.allTextContents()).not.toContainEqual(expect.stringMatching(/Tokyo|东京/));
-  const [field, first] = [
-    await page.locator("form").first().boundingBox(),
-    await examples.first().boundingBox(),
-  ];
-  expect(field?.y).toBeLessThan(first?.y ?? 0);
-  expect(field?.y).toBeLessThan((kind.height ?? 860) * 0.6);
+  const top = async (of: Locator): Promise<number> => (await of.boundingBox())?.y ?? Number.NaN;
+  const field = page.locator("form").first();
+  await expect.poll(async () => (await top(examples.first())) - (await top(field))).toBeGreaterThan(0);
+  await expect.poll(() => top(field)).toBeLessThan((kind.height ?? 860) * 0.6);
   await somebody.picture(`first-run-${name}`);
   expect(await somebody.violations()).toEqual([]);
   await somebody.openPicker();

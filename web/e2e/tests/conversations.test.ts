@@ -51,7 +51,9 @@ test("the list stands beside the chat, is hidden, and stays hidden", async () =>
   await somebody.picture("conversations-beside");
   await row(page, "Zebra crossing").getByRole("link").click();
   await page.getByRole("heading", { name: "Zebra crossing", level: 1 }).waitFor();
-  expect(await page.locator("[aria-current=page]").filter({ hasText: "Zebra crossing" }).count()).toBe(1);
+  await expect
+    .poll(() => page.locator("[aria-current=page]").filter({ hasText: "Zebra crossing" }).count())
+    .toBe(1);
   await page.getByRole("button", { name: "Conversations", exact: true }).click();
   await page.reload();
   await page.getByRole("heading", { name: "Zebra crossing", level: 1 }).waitFor();
@@ -68,7 +70,7 @@ test("a conversation is renamed in place, pinned, put into a folder, tagged and 
   const somebody = await house.visitor({}, own);
   const { page } = somebody;
   await row(page, "First").waitFor();
-  expect(await titles(page)).toEqual(["Third", "Second", "First"]);
+  await expect.poll(() => titles(page)).toEqual(["Third", "Second", "First"]);
   await menuOf(page, "First");
   await page.locator(".menu-facts").getByText("1 turn", { exact: true }).waitFor();
   expect(await somebody.violations()).toEqual([]);
@@ -122,8 +124,8 @@ test("a text is found with the words around it, and a click goes to its turn in 
   await page.getByRole("searchbox").fill("WALRUS");
   const hit = page.locator(".search-hit");
   await hit.waitFor();
-  expect(await hit.textContent()).toContain("Long");
-  expect(await hit.locator("mark").textContent()).toBe("walrus");
+  await expect.poll(() => hit.textContent()).toContain("Long");
+  await expect.poll(() => hit.locator("mark").textContent()).toBe("walrus");
   expect(await somebody.violations()).toEqual([]);
   await somebody.picture("conversation-search");
   await hit.click();
@@ -142,9 +144,9 @@ test("a text is found with the words around it, and a click goes to its turn in 
   await somebody.say("Hello again");
   await page.getByText("Question 119", { exact: true }).waitFor();
   await somebody.settled();
-  expect(await page.getByRole("article", { name: "Your message" }).last().textContent()).toContain(
-    "Hello again",
-  );
+  await expect
+    .poll(() => page.getByRole("article", { name: "Your message" }).last().textContent())
+    .toContain("Hello again");
 });
 
 // R: S4
@@ -159,7 +161,7 @@ test("what is deleted is brought back with one click", async () => {
   await page.getByRole("button", { name: "Delete" }).click();
   await page.locator(".toast").getByText("Deleted “Precious”").waitFor();
   await expect.poll(() => row(page, "Precious").count()).toBe(0);
-  expect(new URL(page.url()).pathname).toBe("/");
+  await expect.poll(() => new URL(page.url()).pathname).toBe("/");
   await somebody.picture("undo");
   expect(await somebody.violations()).toEqual([]);
   await page.getByRole("button", { name: "Undo" }).click();
@@ -191,7 +193,7 @@ test("a temporary chat is not listed, and is gone when it is left unless it is k
   await expect
     .poll(() => client.call("GET /v1/conversations/{conversation_id}", { path }).catch(() => "gone"))
     .toBe("gone");
-  expect(await page.getByRole("note").count()).toBe(0);
+  await expect.poll(() => page.getByRole("note").count()).toBe(0);
 
   await begin();
   await page.getByRole("button", { name: "Keep it" }).click();
@@ -240,18 +242,15 @@ test("ten thousand conversations are scrolled through with few of them in the pa
   const list = page.locator("nav[aria-label=Conversations]");
   for (let wanted = 1_000; wanted <= 3_000; wanted += 1_000) {
     await expect
-      .poll(
-        async () => {
-          await list.evaluate((element) => {
-            element.scrollTop = element.scrollHeight;
-          });
-          return await list.evaluate((element) => element.scrollHeight);
-        },
-        { timeout: 60_000, interval: 20 },
-      )
+      .poll(async () => {
+        await list.evaluate((element) => {
+          element.scrollTop = element.scrollHeight;
+        });
+        return await list.evaluate((element) => element.scrollHeight);
+      })
       .toBeGreaterThan(wanted * 36);
   }
-  expect(await page.locator(".conversation-row").count()).toBeLessThan(80);
+  await expect.poll(() => page.locator(".conversation-row").count()).toBeLessThan(80);
 });
 
 // R: S4, R4
@@ -275,11 +274,11 @@ test("one HTML file has the conversation with its timeline, needs nothing else a
   // From nowhere: the file has no server.
   await reader.page.setContent(text);
   await reader.page.getByRole("heading", { level: 1 }).waitFor();
-  expect(await reader.page.locator("details.card").count()).toBe(3);
+  await expect.poll(() => reader.page.locator("details.card").count()).toBe(3);
   await reader.page.locator("details.card > summary").first().click();
   await reader.page.getByText("demo.weather").first().waitFor();
   await reader.page.locator("summary").filter({ hasText: "Timeline" }).click();
-  expect(await reader.page.locator(".waterfall tbody tr").count()).toBeGreaterThan(2);
+  await expect.poll(() => reader.page.locator(".waterfall tbody tr").count()).toBeGreaterThan(2);
   await reader.picture("exported-html");
   const saved2 = page.waitForEvent("download");
   await page.getByRole("button", { name: "Export: JSONL" }).click();
@@ -294,7 +293,9 @@ async function linkTo(page: Page, title: string): Promise<string> {
   await menuOf(page, title);
   await page.getByRole("button", { name: "Share" }).click();
   await page.getByRole("button", { name: "Create link" }).click();
-  return await page.getByRole("textbox", { name: "Link", exact: true }).inputValue();
+  const link = page.getByRole("textbox", { name: "Link", exact: true });
+  await expect.poll(() => link.inputValue()).toMatch(/^http/);
+  return await link.inputValue();
 }
 
 // R: S4, R4
@@ -422,7 +423,9 @@ test.each<[string, Kind]>([
 
 async function look(somebody: Visitor, name: string): Promise<void> {
   const { page } = somebody;
-  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name).toBe(true);
+  await expect
+    .poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth"), { message: name })
+    .toBe(true);
   await somebody.picture(name);
   expect(await somebody.violations(), name).toEqual([]);
 }

@@ -112,28 +112,28 @@ test("a table goes along as text, is a chip in the message, and stays when the m
   await ready(page, "sales.csv");
   await ready(page, "main.rs");
   await chip(page, "main.rs").getByRole("button", { name: "Remove main.rs" }).click();
-  expect(await page.locator(".attached > li").count()).toBe(1);
+  await expect.poll(() => page.locator(".attached > li").count()).toBe(1);
   await somebody.picture("files");
   expect(await somebody.violations()).toEqual([]);
   await somebody.say("What is the total?");
   await said(page, "I read the table.").waitFor();
   await somebody.settled();
-  expect(await page.locator(".user-bubble").textContent()).toBe("What is the total?");
+  await expect.poll(() => page.locator(".user-bubble").textContent()).toBe("What is the total?");
   await page.locator(".attached").waitFor({ state: "detached" });
   const file = page.locator(".file-chip");
   await file.locator("summary").click();
-  expect(await file.locator("pre").textContent()).toBe("month,total\nMay,7\n");
+  await expect.poll(() => file.locator("pre").textContent()).toBe("month,total\nMay,7\n");
   await somebody.picture("file-in-message");
   expect(await somebody.violations()).toEqual([]);
 
   await page.getByRole("button", { name: "Edit", exact: true }).click();
   const field = page.getByRole("textbox", { name: "Your message" });
-  expect(await field.inputValue()).toBe("What is the total?");
+  await expect.poll(() => field.inputValue()).toBe("What is the total?");
   await field.fill("And the mean?");
   await page.getByRole("button", { name: "Send", exact: true }).first().click();
   await page.getByText("2 of 2").waitFor();
   await somebody.settled();
-  expect(await page.locator("article").last().textContent()).toContain("I read the table.");
+  await expect.poll(() => page.locator("article").last().textContent()).toContain("I read the table.");
   await page.reload();
   await file.waitFor();
   await page
@@ -152,9 +152,9 @@ test("the text of a PDF is read by the server, page by page, and its file does n
   await said(page, "I read the PDF.").waitFor();
   await somebody.settled();
   await page.locator(".file-chip summary").click();
-  expect(await page.locator(".file-chip pre").textContent()).toBe(
-    "[page 1]\nFirst page\n\n[page 2]\nThe answer is 42",
-  );
+  await expect
+    .poll(() => page.locator(".file-chip pre").textContent())
+    .toBe("[page 1]\nFirst page\n\n[page 2]\nThe answer is 42");
   await expect.poll(() => stored(somebody)).toEqual(before);
   // A conversation that begins with nothing but a file is called by it.
   await page.locator("main header").getByRole("link", { name: "New conversation" }).click();
@@ -187,7 +187,7 @@ test.each<[string, Kind]>([
   );
   await expect.poll(() => refusals.count()).toBe(5);
   await ready(page, "sales.csv");
-  const all = (await refusals.allTextContents()).join("\n");
+  const all = async () => (await refusals.allTextContents()).join("\n");
   const sentences =
     kind.locale === "zh-CN"
       ? [
@@ -204,7 +204,7 @@ test.each<[string, Kind]>([
           /400 kB/,
           /“empty\.txt” is empty/,
         ];
-  for (const sentence of sentences) expect(all).toMatch(sentence);
+  for (const sentence of sentences) await expect.poll(all).toMatch(sentence);
   await somebody.picture(`files-refused-${name}`);
   expect(await somebody.violations()).toEqual([]);
   await page.locator(".refused button").click();
@@ -224,10 +224,10 @@ test("a message waits for its file, and does not go without it", async () => {
   });
   await choose(page, pdf("scan.pdf", ""));
   await chip(page, "scan.pdf").and(page.locator("[aria-busy=true]")).waitFor();
-  await somebody.say("What is in it?");
+  await somebody.type("What is in it?");
   goOn();
   await page.getByText("No text was found in “scan.pdf”").waitFor();
-  expect(await page.locator("form textarea").inputValue()).toBe("What is in it?");
+  await expect.poll(() => page.locator("form textarea").inputValue()).toBe("What is in it?");
   expect(await page.locator(".user-bubble").count()).toBe(0);
   await page.keyboard.press("Enter");
   await said(page, "I was given no file.").waitFor();

@@ -20,22 +20,24 @@ test.each(["light", "dark"] as const)("forced colors hide no state: %s", async (
   const somebody = await house.visitor({ colorScheme });
   const { page } = somebody;
   await page.emulateMedia({ colorScheme, forcedColors: "active" });
+  await page.locator("main").waitFor();
   const canvas = await styleOf(page.locator("body"), "background-color");
 
   await somebody.chooseMode("text");
   const modes = (await somebody.openPicker()).locator("fieldset.segments label");
   const chosen = await styleOf(modes.nth(1), "background-color");
-  for (const at of [0, 2]) expect(await styleOf(modes.nth(at), "background-color")).not.toBe(chosen);
+  for (const at of [0, 2])
+    await expect.poll(() => styleOf(modes.nth(at), "background-color")).not.toBe(chosen);
   await somebody.closePicker();
   const view = page.locator("nav a[aria-current=page]");
-  expect(await styleOf(view, "background-color")).toBe(chosen);
+  await expect.poll(() => styleOf(view, "background-color")).toBe(chosen);
 
   await somebody.say("Go on");
   await page.locator(".part[data-kind=text]").waitFor();
   const stop = page.locator(".stop");
-  expect(await styleOf(stop, "border-top-width")).toBe("1px");
-  expect(await styleOf(stop, "border-top-color")).not.toBe(canvas);
-  expect(await styleOf(page.locator(".thread"), "background-color", "::before")).not.toBe(canvas);
+  await expect.poll(() => styleOf(stop, "border-top-width")).toBe("1px");
+  await expect.poll(() => styleOf(stop, "border-top-color")).not.toBe(canvas);
+  await expect.poll(() => styleOf(page.locator(".thread"), "background-color", "::before")).not.toBe(canvas);
   await somebody.picture(`forced-colors-${colorScheme}`);
   expect(await somebody.violations()).toEqual([]);
 });

@@ -2,7 +2,7 @@
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Frame, Page } from "playwright-core";
+import type { FrameLocator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Visitor } from "../browser.ts";
 import { House } from "../house.ts";
@@ -100,12 +100,8 @@ const house = House.of(() =>
 );
 
 /** The document in a frame of this kind. */
-async function documentIn(page: Page, kind: string, at = 0): Promise<Frame> {
-  const element = await page.locator(`iframe[data-kind=${kind}]`).nth(at).elementHandle();
-  const frame = await element?.contentFrame();
-  if (!frame) throw new Error(`no document in ${kind}`);
-  return frame;
-}
+const documentIn = (page: Page, kind: string, at = 0): FrameLocator =>
+  page.locator(`iframe[data-kind=${kind}]`).nth(at).contentFrame();
 
 // R: U1
 test("diagrams are drawn in frames of their own, with the source one click away", async () => {
@@ -116,10 +112,10 @@ test("diagrams are drawn in frames of their own, with the source one click away"
     await somebody.settled();
     const answer = page.locator(".markdown").last();
     await answer.locator(".code-note").waitFor();
-    expect(await answer.locator(".code-note").innerText()).toContain("couldn't be drawn");
-    expect(await answer.locator("pre").innerText()).toContain("A --> -->");
-    for (const at of [0, 1]) await (await documentIn(page, "diagram", at)).locator("svg").waitFor();
-    expect(await answer.locator("iframe").count()).toBe(2);
+    await expect.poll(() => answer.locator(".code-note").innerText()).toContain("couldn't be drawn");
+    await expect.poll(() => answer.locator("pre").innerText()).toContain("A --> -->");
+    for (const at of [0, 1]) await documentIn(page, "diagram", at).locator("svg").waitFor();
+    await expect.poll(() => answer.locator("iframe").count()).toBe(2);
     const sandbox = await answer
       .locator("iframe")
       .evaluateAll((all) => all.map((one) => one.getAttribute("sandbox")));
@@ -134,13 +130,13 @@ test("diagrams are drawn in frames of their own, with the source one click away"
       .toBeGreaterThan(170);
     for (const theme of ["light", "dark"] as const) {
       await somebody.inTheme(theme);
-      for (const at of [0, 1]) await (await documentIn(page, "diagram", at)).locator("svg").waitFor();
+      for (const at of [0, 1]) await documentIn(page, "diagram", at).locator("svg").waitFor();
       expect(await somebody.violations()).toEqual([]);
       await somebody.picture(`diagrams-${width}-${theme}`);
     }
     await answer.getByRole("button", { name: "Diagram" }).first().click();
-    expect(await answer.locator("pre").first().innerText()).toContain("A[Question]");
-    expect(await answer.locator("iframe").count()).toBe(1);
+    await expect.poll(() => answer.locator("pre").first().innerText()).toContain("A[Question]");
+    await expect.poll(() => answer.locator("iframe").count()).toBe(1);
   }
 });
 
@@ -151,13 +147,14 @@ test("HTML and SVG are shown beside their code when somebody asks for it", async
     await somebody.say("previews");
     await somebody.settled();
     const answer = page.locator(".markdown").last();
+    await answer.getByRole("button", { name: "Preview" }).nth(1).waitFor();
     expect(await answer.locator("iframe").count()).toBe(0);
     for (const at of [0, 1]) await answer.getByRole("button", { name: "Preview" }).nth(at).click();
-    const inner = await documentIn(page, "html");
+    const inner = documentIn(page, "html");
     await inner.getByRole("button", { name: "Click" }).click();
-    expect(await inner.locator("#n").innerText()).toBe("1");
-    await (await documentIn(page, "svg")).locator("circle").waitFor();
-    expect(await answer.locator("pre").count()).toBe(2);
+    await expect.poll(() => inner.locator("#n").innerText()).toBe("1");
+    await documentIn(page, "svg").locator("circle").waitFor();
+    await expect.poll(() => answer.locator("pre").count()).toBe(2);
     for (const theme of ["light", "dark"] as const) {
       await somebody.inTheme(theme);
       expect(await somebody.violations()).toEqual([]);
@@ -183,10 +180,11 @@ test("nothing in a frame reaches the page, its storage or a network", async () =
   await somebody.say("document");
   await somebody.settled();
   await page.getByRole("button", { name: "Preview", exact: true }).click();
-  const inner = await documentIn(page, "html");
+  const inner = documentIn(page, "html");
   const log = inner.locator("#log");
   for (const name of ["fetch", "own", "module", "xhr"])
     await expect.poll(() => log.innerText()).toContain(`${name}=refused`);
+  // These were tried before them.
   const said = await log.innerText();
   for (const name of ["parent", "storage", "cookie", "opener", "top"])
     expect(said).toContain(`${name}=refused`);
@@ -231,9 +229,9 @@ test("a document that never ends leaves the page alone, and is closed", async ()
   await preview.click();
   await page.locator("iframe[data-kind=html]").waitFor();
   await page.locator("textarea").first().fill("still here");
-  expect(await page.locator("textarea").first().inputValue()).toBe("still here");
+  await expect.poll(() => page.locator("textarea").first().inputValue()).toBe("still here");
   await preview.click();
-  expect(await page.locator("iframe").count()).toBe(0);
+  await expect.poll(() => page.locator("iframe").count()).toBe(0);
 });
 
 test("only the documents for frames may be framed, and nothing in them may be fetched", async () => {

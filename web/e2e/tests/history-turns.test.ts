@@ -23,12 +23,12 @@ const questions = (page: Page) => page.locator("[data-row] .asked > a").allTextC
 test("turns are listed by day, newest first, searched and filtered, and the address has it", async () => {
   const somebody = await visitor();
   const { page } = somebody;
-  expect((await questions(page)).slice(-2)).toEqual([FAILING, WEATHER]);
-  expect(await page.locator(".day").first().textContent()).toMatch(/^Today · /);
-  expect(await page.locator("time").first().getAttribute("title")).toMatch(/20\d\d/);
+  await expect.poll(async () => (await questions(page)).slice(-2)).toEqual([FAILING, WEATHER]);
+  await expect.poll(() => page.locator(".day").first().textContent()).toMatch(/^Today · /);
+  await expect.poll(() => page.locator("time").first().getAttribute("title")).toMatch(/20\d\d/);
   const weather = page.locator("[data-row]").filter({ hasText: WEATHER });
-  expect(await weather.locator("td").last().textContent()).toBe("3");
-  expect(await weather.locator("td").nth(4).textContent()).toMatch(/^[\d,]+ → [\d,]+$/);
+  await expect.poll(() => weather.locator("td").last().textContent()).toBe("3");
+  await expect.poll(() => weather.locator("td").nth(4).textContent()).toMatch(/^[\d,]+ → [\d,]+$/);
   await somebody.picture("turns");
   expect(await somebody.violations()).toEqual([]);
   await page.getByRole("searchbox").fill("tokyo");
@@ -59,12 +59,14 @@ test("the message is dragged back to any moment of its turn, and a fork begins t
   // Finished calls are one line, as in the chat.
   const texts = message.locator(".part[data-kind=text]");
   await texts.first().waitFor();
-  expect(await detail.locator(".timeline [data-call]").count()).toBe(3);
-  expect(await detail.locator(".timeline .axis text").count()).toBeGreaterThan(1);
+  await expect.poll(() => detail.locator(".timeline [data-call]").count()).toBe(3);
+  await expect.poll(() => detail.locator(".timeline .axis text").count()).toBeGreaterThan(1);
   await somebody.picture("turn");
   expect(await somebody.violations()).toEqual([]);
 
   // By the pointer: to the left edge nothing is there yet, to the right edge everything is.
+  // As soon as it stands still.
+  await slider.hover();
   const box = await slider.boundingBox();
   if (box === null) throw new Error("the slider is nowhere");
   await page.mouse.move(box.x + box.width - 1, box.y + 8);
@@ -79,7 +81,7 @@ test("the message is dragged back to any moment of its turn, and a fork begins t
   await expect.poll(() => message.getAttribute("data-count")).toBe("1");
   await page.keyboard.press("ArrowRight");
   await expect.poll(() => message.getAttribute("data-count")).toBe("2");
-  expect(await slider.getAttribute("aria-valuetext")).toMatch(/ of /);
+  await expect.poll(() => slider.getAttribute("aria-valuetext")).toMatch(/ of /);
   await page.keyboard.press("End");
   await texts.first().waitFor();
   // Back to where the first call is there and none has ended.
@@ -94,7 +96,7 @@ test("the message is dragged back to any moment of its turn, and a fork begins t
   await detail.getByRole("button", { name: "Fork here" }).click();
   await expect.poll(() => page.url()).toMatch(/\/c\/conv_/);
   await page.locator("article[aria-busy=false] .card").first().waitFor();
-  expect(await page.locator(".card").count()).toBe(1);
+  await expect.poll(() => page.locator(".card").count()).toBe(1);
 });
 
 test("a turn that runs is seen to go on, and its question is answered there", async () => {
@@ -138,14 +140,17 @@ test("two turns stand next to each other, on one axis, with what differs", async
   await page.getByRole("link", { name: "Compare two turns" }).click();
   const calls = page.getByRole("row", { name: /^Tool calls/ });
   await calls.waitFor();
-  expect(await calls.getAttribute("data-differs")).toBe("true");
-  expect((await calls.locator("td").allTextContents()).slice(0, 1)).toEqual(["3"]);
-  expect(await page.getByRole("row", { name: /^Agent/ }).getAttribute("data-differs")).toBe("false");
+  await expect.poll(() => calls.getAttribute("data-differs")).toBe("true");
+  await expect.poll(() => calls.locator("td").first().textContent()).toBe("3");
+  await expect
+    .poll(() => page.getByRole("row", { name: /^Agent/ }).getAttribute("data-differs"))
+    .toBe("false");
   await expect.poll(() => page.locator(".travel-message:has(.part[data-kind=text])").count()).toBe(2);
-  const ends = await page
-    .locator(".timeline .axis")
-    .evaluateAll((all) => all.map((axis) => axis.querySelectorAll("text").length));
-  expect(ends[0], "one axis for both").toBe(ends[1]);
+  const ends = async () => {
+    const axes = page.locator(".timeline .axis");
+    return new Set(await axes.evaluateAll((all) => all.map((axis) => axis.querySelectorAll("text").length)));
+  };
+  await expect.poll(async () => (await ends()).size, { message: "one axis for both" }).toBe(1);
   await somebody.picture("turns-compared");
   expect(await somebody.violations()).toEqual([]);
   await page.reload();
@@ -183,7 +188,7 @@ test("of a thousand turns only those on the screen are in the page, and the rest
       return await page.getByRole("link", { name: "question 999", exact: true }).count();
     })
     .toBe(1);
-  expect(await page.locator("[data-row]").count()).toBeLessThan(60);
+  await expect.poll(() => page.locator("[data-row]").count()).toBeLessThan(60);
 });
 
 // R: U6
@@ -198,12 +203,12 @@ test("in Chinese, in the dark and on a phone everything is there", async () => {
   const overflow = () => page.evaluate("document.documentElement.scrollWidth");
   await somebody.picture("turns-phone");
   expect(await somebody.violations()).toEqual([]);
-  expect(await overflow()).toBeLessThanOrEqual(390);
+  await expect.poll(overflow).toBeLessThanOrEqual(390);
   await page.getByRole("link", { name: WEATHER }).last().click();
   await page.getByRole("region", { name: "轮次详情" }).locator(".travel-message .part").first().waitFor();
   await somebody.picture("turn-phone");
   expect(await somebody.violations()).toEqual([]);
-  expect(await overflow()).toBeLessThanOrEqual(390);
+  await expect.poll(overflow).toBeLessThanOrEqual(390);
   await page.keyboard.press("Escape");
   await page.locator("[data-row] a:focus").waitFor();
   await page.locator("[data-row] input").nth(0).check();
@@ -212,7 +217,7 @@ test("in Chinese, in the dark and on a phone everything is there", async () => {
   await page.locator(".compared").waitFor();
   await somebody.picture("turns-compared-phone");
   expect(await somebody.violations()).toEqual([]);
-  expect(await overflow()).toBeLessThanOrEqual(390);
+  await expect.poll(overflow).toBeLessThanOrEqual(390);
 });
 
 test("a pause before a model is asked again has a color and a name of its own", async () => {

@@ -32,20 +32,17 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
 
   await somebody.say(`next ${TURNED}`);
   await question.waitFor();
-  expect(await question.locator(".asked-fields dd").nth(1).innerText()).toBe(SHOWN);
+  await expect.poll(() => question.locator(".asked-fields dd").nth(1).innerText()).toBe(SHOWN);
   await question.getByRole("button", { name: "Raw" }).click();
   const asked = await question.locator("pre").innerText();
   expect(asked).toContain(`"when": "${SHOWN}"`);
   expect(JSON.parse(asked)).toEqual(given(TURNED));
-  expect(await question.locator("pre .unseen").allInnerTexts()).toEqual([
-    "\\u202e",
-    "\\u200b",
-    "\\u2066",
-    "\\udb40\\udc41",
-  ]);
+  await expect
+    .poll(() => question.locator("pre .unseen").allInnerTexts())
+    .toEqual(["\\u202e", "\\u200b", "\\u2066", "\\udb40\\udc41"]);
   const head = page.locator(".card", { has: question }).locator(".card-head");
-  expect(await head.locator(".summary").innerText()).toContain(`when: ${SHOWN}`);
-  expect(await question.locator(".changes").innerText()).toContain(`"2026-11-24" → "${SHOWN}"`);
+  await expect.poll(() => head.locator(".summary").innerText()).toContain(`when: ${SHOWN}`);
+  await expect.poll(() => question.locator(".changes").innerText()).toContain(`"2026-11-24" → "${SHOWN}"`);
   await somebody.picture("invisible");
   await somebody.inTheme("dark");
   await somebody.picture("invisible-dark");
@@ -60,8 +57,11 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
   await page.getByRole("button", { name: "Approve with edits" }).click();
   await somebody.settled();
   const client = await house.server.client();
-  const { items } = await client.call("GET /v1/history/calls", { query: { limit: 1 } });
-  expect(JSON.parse(items[0]?.arguments ?? "")).toEqual({ ...given(TURNED), title: "Cake" });
+  const kept = async (): Promise<unknown> => {
+    const { items } = await client.call("GET /v1/history/calls", { query: { limit: 1 } });
+    return JSON.parse(items[0]?.arguments ?? "null");
+  };
+  await expect.poll(kept).toEqual({ ...given(TURNED), title: "Cake" });
   await page
     .locator(".part[data-kind=text]")
     .filter({ hasText: `Noted for ${SHOWN}.` })

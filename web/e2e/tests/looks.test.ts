@@ -18,7 +18,9 @@ test("every view has its name in the rail, on a phone as well", async () => {
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 800 });
     for (const name of [en.chat, en.tester, en.agents, en.history, en.metrics, en.settings]) {
-      expect(await rail.getByText(name, { exact: true }).isVisible(), `${name} at ${width}`).toBe(true);
+      await expect
+        .poll(() => rail.getByText(name, { exact: true }).isVisible(), { message: `${name} at ${width}` })
+        .toBe(true);
     }
   }
 });
@@ -44,16 +46,16 @@ test("only a message with calls has a line, and finished calls show what they we
   const { page } = somebody;
   await somebody.say("hello");
   await somebody.settled();
-  expect(await page.locator(".thread.bare").count(), "no call, no line").toBe(1);
+  await expect.poll(() => page.locator(".thread.bare").count(), { message: "no call, no line" }).toBe(1);
   const line = await page
     .locator(".thread.bare")
     .evaluate((thread) => getComputedStyle(thread, "::before").display);
   expect(line).toBe("none");
   await somebody.say(EXAMPLE);
   await somebody.settled();
-  expect(await page.locator(".thread:not(.bare)").count()).toBe(1);
+  await expect.poll(() => page.locator(".thread:not(.bare)").count()).toBe(1);
   const icons = page.locator(".calls .icons");
-  expect(await icons.locator("svg").count()).toBeGreaterThan(0);
+  await expect.poll(() => icons.locator("svg").count()).toBeGreaterThan(0);
   expect((await icons.textContent())?.trim(), "no letters in place of icons").toBe("");
 });
 

@@ -100,9 +100,10 @@ test("what models write is shown as it is meant, in both themes, on a phone too"
     await somebody.say("everything");
     await somebody.settled();
     const answer = page.locator(".markdown").last();
+    await answer.getByRole("link", { name: "Footnote 1", exact: true }).waitFor();
 
     const boxes = answer.getByRole("checkbox");
-    expect(await boxes.count()).toBe(3);
+    await expect.poll(() => boxes.count()).toBe(3);
     for (const name of ["done task", "open task", "last"])
       await answer.getByRole("checkbox", { name, exact: true }).waitFor();
     expect(await answer.innerText()).not.toMatch(/\[[ x]\]|~2~|\[!|<kbd>|<br>/);
@@ -124,9 +125,9 @@ test("what models write is shown as it is meant, in both themes, on a phone too"
     expect(sizes).toEqual(["20px", "17px", "15px", "14px"]);
 
     await answer.getByRole("link", { name: "Footnote 1", exact: true }).click();
-    expect(await page.evaluate(() => document.activeElement?.className)).toBe("footnote");
+    await expect.poll(() => page.evaluate(() => document.activeElement?.className)).toBe("footnote");
     await answer.locator("summary").click();
-    expect(await answer.locator("details strong").innerText()).toBe("Markdown");
+    await expect.poll(() => answer.locator("details strong").innerText()).toBe("Markdown");
     await answer.locator("[data-token=added]").first().waitFor();
 
     for (const theme of ["light", "dark"] as const) {
@@ -146,6 +147,7 @@ test("a wide table scrolls within itself under a head that stays, and no word of
     await somebody.say("wide");
     await somebody.settled();
     const frame = page.locator(".markdown .scrolls").last();
+    await frame.getByText("Notes 59").waitFor();
 
     const broken = await frame.locator("th, td").evaluateAll(
       (cells) =>
@@ -161,20 +163,26 @@ test("a wide table scrolls within itself under a head that stays, and no word of
         }).length,
     );
     expect(broken).toBe(0);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
-    if (width === 390) expect(await frame.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(true);
+    await expect
+      .poll(() => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth))
+      .toBe(true);
+    if (width === 390)
+      await expect.poll(() => frame.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(true);
 
     await frame.evaluate((one) => one.scrollTo({ top: 500 }));
-    const [head, top] = await frame.evaluate((one) => [
-      one.querySelector("th")?.getBoundingClientRect().top ?? 0,
-      one.getBoundingClientRect().top,
-    ]);
-    expect(Math.abs((head ?? 0) - (top ?? 0))).toBeLessThan(2);
+    const apart = () =>
+      frame.evaluate((one) => {
+        const head = one.querySelector("th")?.getBoundingClientRect().top ?? 0;
+        return Math.abs(head - one.getBoundingClientRect().top);
+      });
+    await expect.poll(apart).toBeLessThan(2);
     await frame.scrollIntoViewIfNeeded();
     await somebody.picture(`table-${width}`);
     await frame.hover();
     await page.getByRole("button", { name: "Copy as CSV" }).click();
-    expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("Name,Value,Another");
+    await expect
+      .poll(() => page.evaluate(() => navigator.clipboard.readText()))
+      .toContain("Name,Value,Another");
   }
 });
 
@@ -189,20 +197,25 @@ test("formulas are MathML in a font for it, prices are not, and what is copied i
     await somebody.settled();
     const answer = page.locator(".markdown").last();
     await answer.locator("math").first().waitFor();
-    expect(await answer.locator("math").count()).toBe(9);
-    expect(await answer.locator("math[display=block]").count()).toBe(4);
-    expect(await answer.locator("p").first().innerText()).toContain("$5 and $10");
-    expect(await answer.locator(".maths-wrong").getAttribute("title")).toContain("nonsense");
-    await page.evaluate(() => document.fonts.ready);
-    expect(await page.evaluate(() => document.fonts.check('16px "Throughline Math"', "∫"))).toBe(true);
-    expect(scripts.some((url) => /stix-two-math/.test(url))).toBe(true);
+    await expect.poll(() => answer.locator("math").count()).toBe(9);
+    await expect.poll(() => answer.locator("math[display=block]").count()).toBe(4);
+    await expect.poll(() => answer.locator("p").first().innerText()).toContain("$5 and $10");
+    await expect.poll(() => answer.locator(".maths-wrong").getAttribute("title")).toContain("nonsense");
+    await page.evaluate(() => document.fonts.ready.then(() => undefined));
+    await expect
+      .poll(() => page.evaluate(() => document.fonts.check('16px "Throughline Math"', "∫")))
+      .toBe(true);
+    await expect.poll(() => scripts.some((url) => /stix-two-math/.test(url))).toBe(true);
     expect(await answer.locator("[style]").count()).toBe(0);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+    await expect
+      .poll(() => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth))
+      .toBe(true);
 
     await answer.locator("p").first().selectText();
     await page.keyboard.press("Control+c");
-    const copied = await page.evaluate(() => navigator.clipboard.readText());
-    expect(copied).toContain("Energy is $E = mc^2$, as \\(a^2 + b^2 = c^2\\) shows; it costs $5 and $10.");
+    await expect
+      .poll(() => page.evaluate(() => navigator.clipboard.readText()))
+      .toContain("Energy is $E = mc^2$, as \\(a^2 + b^2 = c^2\\) shows; it costs $5 and $10.");
     await page.evaluate(() => getSelection()?.removeAllRanges());
 
     for (const theme of ["light", "dark"] as const) {

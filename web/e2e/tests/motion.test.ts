@@ -35,7 +35,7 @@ test("words that are written fade in, without an element of their own, and are t
   await watch(somebody);
   await somebody.say("What time is it?");
   await somebody.settled();
-  expect((await faded(somebody)).join("").trim()).not.toBe("");
+  await expect.poll(async () => (await faded(somebody)).join("").trim()).not.toBe("");
   await expect
     .poll(() =>
       page.evaluate(() => {
@@ -44,7 +44,7 @@ test("words that are written fade in, without an element of their own, and are t
       }),
     )
     .toEqual([0, 0, 0]);
-  expect(await page.locator(".part[data-kind=text] :is(p, li) > span").count()).toBe(0);
+  await expect.poll(() => page.locator(".part[data-kind=text] :is(p, li) > span").count()).toBe(0);
 });
 
 // R: U6
@@ -57,13 +57,15 @@ test("a word that fades is paler than it will be, in both themes", async () => {
   await page.locator(".part[data-kind=text]", { hasText: "Here it is." }).waitFor();
   for (const theme of ["light", "dark"] as const) {
     await somebody.inTheme(theme);
-    const colors = await page.evaluate(() => {
-      const text = document.querySelector(".part[data-kind=text] p") as Element;
-      return ["fresh-1", "fresh-2", "fresh-3"].map(
-        (name) => getComputedStyle(text, `::highlight(${name})`).color,
-      );
-    });
-    expect(new Set(colors).size, "each stage is another shade").toBe(3);
+    const shades = () =>
+      page.evaluate(() => {
+        const text = document.querySelector(".part[data-kind=text] p") as Element;
+        const colors = ["fresh-1", "fresh-2", "fresh-3"].map(
+          (name) => getComputedStyle(text, `::highlight(${name})`).color,
+        );
+        return new Set(colors).size;
+      });
+    await expect.poll(shades, { message: "each stage is another shade" }).toBe(3);
   }
   gate.open();
   await somebody.settled();
@@ -74,6 +76,7 @@ test("nothing fades for whoever wants no motion", async () => {
   const somebody = await house.visitor({ motion: "reduce" });
   await watch(somebody);
   await somebody.say("What time is it?");
+  await somebody.page.locator(".card[data-status=success]").waitFor();
   await somebody.settled();
   expect(await faded(somebody)).toEqual([]);
 });

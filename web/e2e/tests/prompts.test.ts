@@ -47,15 +47,18 @@ test("a prompt is written, chosen by keyboard, filled in, changed and deleted", 
   await somebody.picture("prompt-menu");
   expect(await somebody.violations()).toEqual([]);
   await page.keyboard.press("Enter");
-  await dialog(page).getByLabel("topic").waitFor();
+  const focus = page.locator(":focus");
+  await dialog(page).getByLabel("topic").and(focus).waitFor();
   await page.keyboard.type("tea");
   await page.keyboard.press("Enter");
+  await dialog(page).getByLabel("audience").and(focus).waitFor();
   await page.keyboard.type("cats");
   await somebody.picture("prompt-filling");
   expect(await somebody.violations()).toEqual([]);
   await page.keyboard.press("Enter");
   await dialog(page).waitFor({ state: "detached" });
-  expect(await field(page).inputValue()).toBe("A report about tea for cats.");
+  await expect.poll(() => field(page).inputValue()).toBe("A report about tea for cats.");
+  await field(page).and(focus).waitFor();
   await page.keyboard.press("Enter");
   await page.locator(".part[data-kind=text]").filter({ hasText: "Cats like tea." }).waitFor();
   await somebody.settled();
@@ -69,10 +72,11 @@ test("a prompt is written, chosen by keyboard, filled in, changed and deleted", 
   await other.page.keyboard.press("Tab");
   await dialog(other.page).getByRole("button", { name: "Save", exact: true }).click();
   // One that asks nothing is put where the caret is.
+  await dialog(other.page).getByRole("button", { name: "Edit “greeting”" }).waitFor();
   await dialog(other.page).getByRole("searchbox").fill("morning");
   await other.page.keyboard.press("Enter");
   await dialog(other.page).waitFor({ state: "detached" });
-  expect(await field(other.page).inputValue()).toBe("Good morning!");
+  await expect.poll(() => field(other.page).inputValue()).toBe("Good morning!");
 
   await page.getByRole("button", { name: "Saved prompts" }).click();
   await dialog(page).getByRole("button", { name: "Edit “greeting”" }).click();
@@ -87,7 +91,7 @@ test("what stands in the field becomes a prompt, and what was changed meanwhile 
   await field(page).fill("Explain it to a child.");
   await page.getByRole("button", { name: "Saved prompts" }).click();
   await dialog(page).getByRole("button", { name: "New prompt" }).click();
-  expect(await dialog(page).locator("textarea").inputValue()).toBe("Explain it to a child.");
+  await expect.poll(() => dialog(page).locator("textarea").inputValue()).toBe("Explain it to a child.");
   const client = await house.server.client();
   await client.call("PUT /v1/saved-prompts/{name}", { path: { name: "child" }, body: { text: "Taken." } });
   await page.getByLabel("Name", { exact: true }).fill("child");
@@ -109,7 +113,9 @@ test("commands and prompts are one list, and what the arrows reach is in sight",
   const { page } = somebody;
   await field(page).fill("/");
   await page.getByRole("option", { name: /prompt 11/ }).waitFor();
-  expect(await page.locator(".composer-menu [role=option]").first().textContent()).toContain("/new");
+  await expect
+    .poll(() => page.locator(".composer-menu [role=option]").first().textContent())
+    .toContain("/new");
   await page.keyboard.press("ArrowUp");
   const last = page.getByRole("option", { name: /prompt 11/, selected: true });
   await last.waitFor();
@@ -124,7 +130,7 @@ test("commands and prompts are one list, and what the arrows reach is in sight",
   await somebody.picture("menu-long");
   expect(await somebody.violations()).toEqual([]);
   await page.keyboard.press("Enter");
-  expect(await field(page).inputValue()).toBe("Text of prompt 11");
+  await expect.poll(() => field(page).inputValue()).toBe("Text of prompt 11");
   // The agent's system prompt is where its settings are.
   await field(page).fill("/system");
   await page.getByRole("option", { name: /\/system/ }).waitFor();

@@ -20,8 +20,8 @@ async function withWorker(
 ): Promise<{ somebody: Visitor; worker: Worker }> {
   const somebody = await house.visitor({ worker: "allow", ...kind }, server);
   await somebody.page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
-  const [worker] = somebody.page.context().serviceWorkers();
-  if (worker === undefined) throw new Error("there is no service worker");
+  const context = somebody.page.context();
+  const [worker = await context.waitForEvent("serviceworker")] = context.serviceWorkers();
   return { somebody, worker };
 }
 
@@ -175,12 +175,12 @@ test("a question is told of while nobody looks, to the letter, and denied there"
   expect(notice).toMatchObject({ title: en.noticeAsks, actions: ["deny"] });
   expect(notice?.body).toContain("Tea\\u202egnitem\\u200b \\u2066now");
   expect(notice?.body).not.toMatch(/[\u200b\u202a-\u202e\u2066-\u2069]/);
-  expect(await page.title()).toMatch(/^\(1\)/);
+  await expect.poll(() => page.title()).toMatch(/^\(1\)/);
   await click(worker, "deny");
   await page.locator(".card[data-status=denied]").waitFor();
   await somebody.settled();
   await expect.poll(async () => (await notices(page)).map(({ title }) => title)).toEqual([en.noticeDone]);
-  expect(await page.title()).toMatch(/^\(2\) /);
+  await expect.poll(() => page.title()).toMatch(/^\(2\) /);
   await hide(page, false);
   await expect.poll(() => page.title()).not.toMatch(/^\(/);
   await expect.poll(() => notices(page)).toEqual([]);
@@ -205,7 +205,7 @@ test("a click on a notification opens the question, wherever the tab is by then"
   await expect.poll(() => new URL(page.url()).pathname).toBe(conversation);
   await page.getByRole("button", { name: en.approve, exact: true }).click();
   await somebody.settled();
-  expect(new URL(page.url()).hash).toBe("");
+  await expect.poll(() => new URL(page.url()).hash).toBe("");
 });
 
 // R: U6

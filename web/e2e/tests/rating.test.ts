@@ -22,7 +22,7 @@ test("an answer is rated, with a reason, and the rating is there after a reload"
     page.keyboard.press("Enter"),
   ]);
   expect(await answer.json()).toMatchObject({ value: "down", reason: "Too short" });
-  expect(await page.getByRole("textbox", { name: en.whatWasWrong }).count()).toBe(0);
+  await expect.poll(() => page.getByRole("textbox", { name: en.whatWasWrong }).count()).toBe(0);
   await page.reload();
   await page.locator(`[aria-label="${en.badAnswer}"][aria-pressed=true]`).waitFor();
   // Pressed again, it is taken back.

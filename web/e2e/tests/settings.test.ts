@@ -32,7 +32,7 @@ test("a remembered answer is found, and taken back", async () => {
   const remembered = page.getByRole("region", panel("Remembered answers"));
   const row = remembered.getByRole("listitem").filter({ hasText: "demo.calendar" });
   await row.getByText("Allowed").waitFor();
-  expect(await row.textContent()).toContain("Always · Only with these arguments");
+  await expect.poll(() => row.textContent()).toContain("Always · Only with these arguments");
   await remembered.getByRole("searchbox").fill("weather");
   await remembered.getByText("No matching answers").waitFor();
   await remembered.getByRole("searchbox").fill("CALENDAR");
@@ -71,13 +71,13 @@ test("a key is revoked after a second click, and who signs out is out", async ()
   const keys = page.getByRole("region", panel("Keys and devices"));
   await keys.getByText("This browser").waitFor();
   await keys.getByRole("button", { name: "Revoke key old laptop" }).click();
-  expect(await keys.getByText(id).count()).toBe(1);
+  await expect.poll(() => keys.getByText(id).count()).toBe(1);
   await keys.getByRole("button", { name: "Really revoke?" }).click();
   await expect.poll(() => keys.getByText(id).count()).toBe(0);
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.locator("#key").waitFor();
   expect(await page.getByRole("alert").count()).toBe(0);
-  expect(await page.evaluate("localStorage.getItem('throughline.key')")).toBeNull();
+  await expect.poll(() => page.evaluate("localStorage.getItem('throughline.key')")).toBeNull();
 });
 
 // R: U6
@@ -86,12 +86,11 @@ test("who signs in is told all ways in, and commands look like commands", async 
   const { page } = somebody;
   await page.goto(house.server.url);
   await page.getByRole("heading", { name: "Sign in to Throughline" }).waitFor();
-  expect(await page.locator("form code").allTextContents()).toEqual([
-    "throughline serve",
-    "throughline keys create --name laptop",
-  ]);
+  await expect
+    .poll(() => page.locator("form code").allTextContents())
+    .toEqual(["throughline serve", "throughline keys create --name laptop"]);
   expect(await page.locator("form").textContent()).not.toContain("`");
-  expect(await page.locator("form li").nth(1).textContent()).toContain("without restarting");
+  await expect.poll(() => page.locator("form li").nth(1).textContent()).toContain("without restarting");
   await somebody.picture("sign-in");
   expect(await somebody.violations()).toEqual([]);
 });
@@ -105,7 +104,7 @@ test.each<[string, Kind]>([
   const somebody = await house.visitor(kind, house.server, "/settings");
   const { page } = somebody;
   await page.locator(".settings-facts").nth(1).waitFor();
-  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  await expect.poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
   await somebody.picture(`settings-${name}`);
   expect(await somebody.violations()).toEqual([]);
 });

@@ -54,10 +54,10 @@ test.each<[string, Kind]>([
   await page.getByText('{"city":"Chengdu"}').waitFor();
   const card = page.locator(".card");
   await card.waitFor();
-  expect(await page.locator(".thread strong").textContent()).toBe("look");
+  await expect.poll(() => page.locator(".thread strong").textContent()).toBe("look");
   await somebody.picture(`recorded-${name}`);
   expect(await somebody.violations()).toEqual([]);
-  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  await expect.poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
 
   // Piece by piece: the card is there before its arguments are.
   const drawn = page.locator("section", { has: page.locator(".thread") });
@@ -98,7 +98,9 @@ test("tools are found, tried, told and read out of a text", async () => {
   await preview.getByText(/<<<\[TOOL_REQUEST\]>>>/).waitFor();
   await preview.getByRole("button", { name: "native" }).click();
   await preview.getByText(/"demo_weather"/).waitFor();
+  const native = await preview.locator("pre").innerText();
   await preview.getByRole("button", { name: "XML" }).click();
+  await expect.poll(() => preview.locator("pre").innerText()).not.toBe(native);
   const told = await preview.locator("pre").innerText();
   await preview.getByRole("button", { name: "Copy" }).click();
   await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(told);
@@ -107,7 +109,7 @@ test("tools are found, tried, told and read out of a text", async () => {
   const call = `<<<[TOOL_REQUEST]>>>\ntool_name:「始」demo_calendar「末」,\ntitle:「始」早餐「末」,\nwhen:「始」明天「末」\n<<<[END_TOOL_REQUEST]>>>`;
   await parse.getByRole("textbox").fill(`查一下🌦️\n${call}\n稍等`);
   await parse.getByText("1 call found · 0 warnings").waitFor();
-  expect(await parse.locator("mark").innerText()).toBe(call);
+  await expect.poll(() => parse.locator("mark").innerText()).toBe(call);
   await parse.getByText("would ask").waitFor();
   await somebody.picture("tester");
   expect(await somebody.violations()).toEqual([]);
@@ -124,7 +126,7 @@ test("tools are found, tried, told and read out of a text", async () => {
 
   // What a text calls is tried with its arguments; what changes something is agreed to first.
   await parse.getByRole("button", { name: "Try demo.calendar with these arguments" }).click();
-  expect(await run.getByLabel("title").inputValue()).toBe("早餐");
+  await expect.poll(() => run.getByLabel("title").inputValue()).toBe("早餐");
   await run.getByRole("button", { name: /^Run/ }).click();
   await run.getByRole("group", { name: /needs your approval/ }).waitFor();
   await somebody.picture("tester-asks");
@@ -171,8 +173,8 @@ test("an address fills the form in, and a tool that fails says so", async () => 
     `${house.server.url}/tester#tool=files.read&arguments=${encodeURIComponent('{"path":"no.txt","lines":3,"why":1}')}`,
   );
   await page.getByLabel("lines").waitFor();
-  expect(await page.getByLabel("path").inputValue()).toBe("no.txt");
-  expect(await page.getByLabel("lines").inputValue()).toBe("3");
+  await expect.poll(() => page.getByLabel("path").inputValue()).toBe("no.txt");
+  await expect.poll(() => page.getByLabel("lines").inputValue()).toBe("3");
   await page.getByText("Also sent, without a field: why").waitFor();
   await page.getByRole("button", { name: /^Run/ }).click();
   await page.getByRole("alert").getByText("invalid_arguments").waitFor();
@@ -195,7 +197,7 @@ test("a call of a conversation is tried with other arguments", async () => {
   await somebody.picture("card-try");
   await page.getByRole("link", { name: "Try other arguments" }).click();
   await page.getByLabel("timezone").waitFor();
-  expect(await page.getByLabel("timezone").inputValue()).toBe("Asia/Tokyo");
+  await expect.poll(() => page.getByLabel("timezone").inputValue()).toBe("Asia/Tokyo");
   await page.goBack();
   await page.locator(".card").waitFor();
 });
@@ -212,10 +214,11 @@ test("in Chinese, in the dark and on a phone it is all there", async () => {
   await page.getByText("找到 1 个调用 · 0 条警告").waitFor();
   await somebody.picture("tester-phone");
   expect(await somebody.violations()).toEqual([]);
-  const wide = await page.evaluate(
-    "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.pre')).map((e) => e.className).slice(0, 3)",
-  );
-  expect(wide).toEqual([]);
+  const wide = () =>
+    page.evaluate(
+      "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.pre')).map((e) => e.className).slice(0, 3)",
+    );
+  await expect.poll(wide).toEqual([]);
   await page.setViewportSize({ width: 1280, height: 860 });
   await somebody.picture("tester-zh-dark");
   expect(await somebody.violations()).toEqual([]);

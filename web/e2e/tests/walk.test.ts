@@ -1,5 +1,7 @@
 // Every view without a mouse and without eyes: where Tab stops, and what a screen reader finds. R: U3
 
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { House } from "../house.ts";
@@ -77,8 +79,13 @@ test.each([
   }
   await page.locator(awaited).first().waitFor();
   await page.evaluate("document.fonts.ready.then(() => undefined)");
+  const tree = async () => `${steady(await page.locator("body").ariaSnapshot())}\n`;
+  // As soon as all of it is there; if that never is, the files say below what is not.
+  const written = await readFile(join(import.meta.dirname, `walks/${name}.tree.txt`), "utf8");
+  await expect
+    .poll(tree)
+    .toBe(written)
+    .catch(() => undefined);
   await expect(`${(await stopsOf(page)).join("\n")}\n`).toMatchFileSnapshot(`walks/${name}.keys.txt`);
-  await expect(`${steady(await page.locator("body").ariaSnapshot())}\n`).toMatchFileSnapshot(
-    `walks/${name}.tree.txt`,
-  );
+  await expect(await tree()).toMatchFileSnapshot(`walks/${name}.tree.txt`);
 });

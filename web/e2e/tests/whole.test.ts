@@ -65,12 +65,14 @@ test("a long conversation is found, selected and read as a whole", async () => {
   for (let at = 0; at < TURNS; at += 1) expect(all).toContain(`needle${at}x39 in a haystack`);
 
   const debug = await page.context().newCDPSession(page);
-  const { nodes } = await debug.send("Accessibility.getFullAXTree");
-  const read = nodes.map(({ name }) => String(name?.value ?? "")).join("\n");
-  for (let at = 0; at < TURNS; at += 1) expect(read).toContain(`needle${at}x0 in a haystack`);
+  const read = async (): Promise<string> => {
+    const { nodes } = await debug.send("Accessibility.getFullAXTree");
+    return nodes.map(({ name }) => String(name?.value ?? "")).join("\n");
+  };
+  for (let at = 0; at < TURNS; at += 1) await expect.poll(read).toContain(`needle${at}x0 in a haystack`);
 
-  expect(await page.evaluate(() => window.find("needle0x7 "))).toBe(true);
+  await expect.poll(() => page.evaluate(() => window.find("needle0x7 "))).toBe(true);
   // It is scrolled to where it is, and drawn.
   await expect.poll(isSeen).toBe(true);
-  expect(await page.evaluate(() => getSelection()?.toString().trim())).toBe("needle0x7");
+  await expect.poll(() => page.evaluate(() => getSelection()?.toString().trim())).toBe("needle0x7");
 });
