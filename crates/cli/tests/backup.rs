@@ -12,7 +12,7 @@ use serving::{PATIENCE, Serving, command, run};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const CONFIG: &str = "[agents.default]\nmodel = \"demo\"\ntool_call = { enabled = true }\n";
 
@@ -60,6 +60,7 @@ fn wait_until_over(folder: &Path, count: usize) -> BTreeMap<String, Vec<String>>
             return turns;
         }
         assert!(Instant::now() < until, "the turns do not end");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

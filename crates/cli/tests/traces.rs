@@ -11,10 +11,6 @@ mod support;
 use collector::{Collector, Habit};
 use serde_json::Value;
 use serving::{Serving, command};
-use std::time::{Duration, Instant};
-
-/// Less than the exporter's own time limit of 10 s, more than anything here should take.
-const SOON: Duration = Duration::from_secs(8);
 
 const ASKS: &str = r#"{"input":[{"type":"text","text":"What's the weather in Paris?"}]}"#;
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -70,20 +66,22 @@ fn a_turn_is_sent_when_the_server_stops_and_its_trace_is_in_the_log() {
 fn a_collector_that_says_nothing_holds_up_neither_a_turn_nor_the_end() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start(Habit::Silent));
     let url = collector.url();
-    let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()), ("OTEL_BSP_SCHEDULE_DELAY", "1")];
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()),
+        ("OTEL_BSP_SCHEDULE_DELAY", "1"),
+        // Whoever waited for the collector would do so for an hour, which is longer than anybody here has patience.
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000"),
+        ("OTEL_BSP_EXPORT_TIMEOUT", "3600000"),
+    ];
     let server = Serving::start_with(folder.path(), &["--model", "demo", "--demo-tools"], &variables);
     let token = server.token().unwrap().to_owned();
     turn(&server, &token);
     // Now it is being waited for, by nobody else.
     collector.next();
     for _ in 0..3 {
-        let asked = Instant::now();
         turn(&server, &token);
-        assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
     }
-    let stopped = Instant::now();
     assert_eq!(server.stop(), Some(0));
-    assert!(stopped.elapsed() < SOON, "{:?}", stopped.elapsed());
 }
 
 // R: O1

@@ -7,7 +7,7 @@ use support::{Events, PATIENCE, TestServer, answered, saying};
 use throughline::engine::TurnLimits;
 use throughline::{ApprovalMode, ThroughlineBuilder};
 use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest, seen::SeenMessage};
-use tokio::time::timeout;
+use tokio::time::{Duration, sleep, timeout};
 
 #[tokio::test]
 async fn one_viewer_answers_and_the_other_watches() {
@@ -73,6 +73,7 @@ async fn what_is_said_in_mid_turn_waits_is_listed_and_taken_back() {
             if let Some(next) = found["tree"].as_array().expect("a tree").get(1) {
                 return next.clone();
             }
+            sleep(Duration::from_millis(20)).await;
         }
     });
     let next = next.await.expect("a next turn");

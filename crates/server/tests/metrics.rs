@@ -13,7 +13,7 @@ use throughline::{ApprovalMode, ThroughlineBuilder, Upstream};
 use throughline_server::METRICS;
 use throughline_testkit::{self as testkit, CallMove, FakeModel, ModelScript, ScriptMove, SeenRequest};
 use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
+use tokio::time::{Duration, sleep, timeout};
 
 /// Series that grow with every turn that comes to an answer after one call, whatever the tool did.
 const TWO_STEPS: [&str; 8] = [
@@ -129,6 +129,7 @@ async fn settled(server: &TestServer) -> Figures {
             if now["throughline_active_turns"] == 0.0 && now["throughline_viewers"] == 0.0 {
                 return now;
             }
+            sleep(Duration::from_millis(20)).await;
         }
     })
     .await
@@ -196,6 +197,7 @@ async fn until(server: &TestServer, series: &str, value: f64) -> Figures {
             if now.get(series) == Some(&value) {
                 return now;
             }
+            sleep(Duration::from_millis(20)).await;
         }
     })
     .await

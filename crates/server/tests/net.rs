@@ -5,7 +5,7 @@ mod support;
 
 use gated::{Gated, read_all, settings};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use throughline::config::{AuthMode, ServerLimits, ServerSettings};
 use throughline_server::{BIND_RETRY_FOR, BindError, HttpServer, KeyScope, ServeOutcome};
 use throughline_testkit::ScriptQueue;
@@ -19,11 +19,15 @@ fn silent() -> ScriptQueue {
     ScriptQueue::new([])
 }
 
-/// Limits that a test can wait for.
+/// Times that a test can wait for.
 fn hasty() -> ServerSettings {
+    let limits = ServerLimits { header_ms_max: 200, body_ms_max: 200, ..ServerLimits::default() };
+    ServerSettings { limits, ..settings() }
+}
+
+/// Sizes that are quickly sent.
+fn narrow() -> ServerSettings {
     let limits = ServerLimits {
-        header_ms_max: 200,
-        body_ms_max: 200,
         body_bytes_max: 64 << 10,
         header_bytes_max: 16 << 10,
         json_depth_max: 8,
@@ -72,7 +76,7 @@ async fn a_client_that_does_not_go_on_is_not_waited_for() {
 
 #[tokio::test]
 async fn what_is_too_large_is_refused_with_the_limits_name() {
-    let server = Gated::start(silent(), &hasty()).await;
+    let server = Gated::start(silent(), &narrow()).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let headers = [("Authorization", bearer.as_str()), JSON];
@@ -172,23 +176,33 @@ async fn read_to_brace(socket: &mut TcpStream) -> String {
     read
 }
 
+/// Below the ports that a system gives to whoever wants any: when it is free again, nobody else has it.
+fn own_address() -> SocketAddr {
+    let first = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    let mut addresses = (first..32_000).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    addresses.find(|address| std::net::TcpListener::bind(address).is_ok()).expect("a free port")
+}
+
 #[tokio::test]
 async fn it_stops_accepting_drains_and_closes_what_is_idle() {
     let (drain, drained) = oneshot::channel::<()>();
     let wait = async move { drained.await.unwrap_or(()) };
-    let mut server = Gated::start_draining(silent(), &settings(), wait).await;
+    let again = ServerSettings { listen: own_address(), ..settings() };
+    let mut server = Gated::start_draining(silent(), &again, wait).await;
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
     let mut idle = TcpStream::connect(server.address).await.unwrap();
     idle.write_all(request.as_bytes()).await.unwrap();
     assert!(read_to_brace(&mut idle).await.starts_with("HTTP/1.1 200"));
     server.wish.send(()).await.unwrap();
     // The port is free, which is how its end is seen.
-    let again = ServerSettings { listen: server.address, ..settings() };
-    let until = Instant::now() + support::PATIENCE;
-    while let Err(error) = HttpServer::bind(&again) {
-        assert!(matches!(error, BindError::InUse { .. }) && Instant::now() < until, "{error}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    support::eventually("the port is free", async || match HttpServer::bind(&again) {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(matches!(error, BindError::InUse { .. }), "{error}");
+            false
+        }
+    })
+    .await;
     // What was open is served while it drains, and learns of it.
     idle.write_all(request.as_bytes()).await.unwrap();
     assert!(read_to_brace(&mut idle).await.starts_with("HTTP/1.1 200"));
@@ -299,10 +313,8 @@ mod tls {
         let said = server.raw("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         assert!(!said.contains("HTTP/1.1"), "{said}");
         let (_, second) = write(folder.path(), "localhost");
-        let until = Instant::now() + support::PATIENCE;
-        while get(&server, &second).await.is_err() {
-            assert!(Instant::now() < until, "the new certificate is not taken");
-        }
+        let is_taken = async || get(&server, &second).await.is_ok();
+        support::eventually("the new certificate is taken", is_taken).await;
         assert!(get(&server, &first).await.is_err(), "the old one is gone");
     }
 

@@ -10,14 +10,16 @@ mod support;
 use cluster::Cluster;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use support::{TestServer, answered, eventually, saying};
+use support::{PostgresDatabase, TestServer, answered, eventually, saying};
 use throughline::config::ServerLimits;
+use throughline_store::PostgresSettings;
 use throughline_testkit::{ModelScript, ScriptQueue};
 
 /// A server in a database of its own; `None`: there is no PostgreSQL here.
 async fn server(scripts: impl IntoIterator<Item = ModelScript>) -> Option<(TestServer, Arc<Cluster>)> {
     let cluster = Cluster::shared()?;
-    let database = Some(cluster.fresh());
+    // After a restart the new process takes over when the lease of the old one has ended.
+    let database = Some(PostgresDatabase { url: cluster.fresh(), lease: PostgresSettings::default().lease });
     let ask = |builder: throughline::ThroughlineBuilder| builder.approval(throughline::ApprovalMode::Ask);
     let server =
         TestServer::start_in(database, ScriptQueue::new(scripts), ask, ServerLimits::default()).await;
@@ -143,9 +145,9 @@ async fn a_search_whose_client_leaves_is_cancelled_and_others_go_on_meanwhile() 
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
     let (_, database) = url.rsplit_once('/').unwrap();
+    let lasting = PostgresDatabase { url: url.clone(), lease: PostgresDatabase::LASTING };
     let limits = ServerLimits::default();
-    let server =
-        TestServer::start_in(Some(url.clone()), ScriptQueue::new([]), |builder| builder, limits).await;
+    let server = TestServer::start_in(Some(lasting), ScriptQueue::new([]), |builder| builder, limits).await;
     let held = cluster.hold(database, "LOCK TABLE tl.search_text IN ACCESS EXCLUSIVE MODE");
     let waiting =
         || cluster.sql(database, "SELECT count(*) FROM pg_locks WHERE NOT granted AND database <> 0");

@@ -154,12 +154,7 @@ async fn traced(collector: &Collector) -> (TestServer, Arc<OtlpExporter>) {
 
 /// The spans of the turn that has just ended.
 async fn sent(server: &TestServer, otlp: &OtlpExporter, collector: &Collector) -> Vec<Span> {
-    let over = async {
-        while server.state.telemetry.turns_held() > 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(support::PATIENCE, over).await.expect("the turn is over");
+    support::eventually("the turn is over", async || server.state.telemetry.turns_held() == 0).await;
     otlp.flush().await;
     collector.until("invoke_agent default")
 }

@@ -67,12 +67,8 @@ async fn one_at_a_time_and_its_client_ends_it() {
     assert_eq!(said["error"]["code"], "probe_running");
     drop(first);
     house.inner.upstream.wait_for_end(1).await;
-    let free = async {
-        while begun(&house, json!({"model": "m"})).await.status() == 409 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, free).await.expect("the place is free again");
+    let is_free = async || begun(&house, json!({"model": "m"})).await.status() != 409;
+    support::eventually("the place is free again", is_free).await;
 }
 
 #[tokio::test]

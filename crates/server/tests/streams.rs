@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use support::{Event, Events, PATIENCE, TestServer, answered, saying};
 use throughline::config::ServerLimits;
 use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest};
-use tokio::time::timeout;
+use tokio::time::{Duration, sleep, timeout};
 
 /// Text, a call, and text again.
 fn with_a_call() -> ScriptQueue {
@@ -162,6 +162,7 @@ async fn a_turn_goes_on_unseen_unless_it_should_not() {
             if snapshot["status"] != "running" {
                 return snapshot["status"].clone();
             }
+            sleep(Duration::from_millis(20)).await;
         }
     });
     assert_eq!(status.await.expect("it ends"), "cancelled");

@@ -46,6 +46,7 @@ async fn each_threshold_says_its_value_and_whether_it_holds() {
             if rows[0]["samples"] == 20 && rows[1]["samples"] == 20 {
                 return rows;
             }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
     let rows = tokio::time::timeout(PATIENCE, counted).await.expect("all calls are counted");

@@ -12,28 +12,41 @@ use cluster::Cluster;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use support::{Socket, TestServer, eventually, saying};
+use support::{PostgresDatabase, Socket, TestServer, eventually, saying};
 use throughline::config::ServerLimits;
 use throughline::engine::{TurnId, TurnLimits};
-use throughline_store::{Durability, LogRecord, NewTurnRow, TurnPlacement};
+use throughline_store::{Durability, LogRecord, NewTurnRow, PostgresSettings, TurnPlacement};
 use throughline_testkit::{ModelScript, ScriptQueue};
 
 /// A database, and how a server is started on it; `None`: there is no PostgreSQL here.
 struct Database {
-    url: String,
+    postgres: PostgresDatabase,
     _cluster: Arc<Cluster>,
 }
 
 impl Database {
     fn fresh() -> Option<Self> {
         let cluster = Cluster::shared()?;
-        Some(Self { url: cluster.fresh(), _cluster: cluster })
+        let postgres = PostgresDatabase { url: cluster.fresh(), lease: PostgresDatabase::LASTING };
+        Some(Self { postgres, _cluster: cluster })
+    }
+
+    /// One server takes over from another that dies.
+    fn changing_hands() -> Option<Self> {
+        let Self { postgres, _cluster } = Self::fresh()?;
+        let lease = PostgresSettings::default().lease;
+        Some(Self { postgres: PostgresDatabase { lease, ..postgres }, _cluster })
     }
 
     async fn server(&self, scripts: impl IntoIterator<Item = ModelScript>) -> TestServer {
         let ask = |builder: throughline::ThroughlineBuilder| builder.approval(throughline::ApprovalMode::Ask);
-        let url = Some(self.url.clone());
-        TestServer::start_in(url, ScriptQueue::new(scripts), ask, ServerLimits::default()).await
+        TestServer::start_in(
+            Some(self.postgres.clone()),
+            ScriptQueue::new(scripts),
+            ask,
+            ServerLimits::default(),
+        )
+        .await
     }
 }
 
@@ -177,7 +190,7 @@ async fn a_command_over_a_socket_reaches_the_owner() {
 // R: S7
 #[tokio::test]
 async fn a_turn_goes_on_at_another_server_when_its_own_dies() {
-    let Some(database) = Database::fresh() else { return };
+    let Some(database) = Database::changing_hands() else { return };
     let (a, b) = (database.server(noting()).await, database.server([ModelScript::new().say("Noted.")]).await);
     let of = asking(&a).await;
     let mut viewer = b.follow(&of.turn, of.seen).await;
@@ -195,7 +208,7 @@ async fn a_turn_goes_on_at_another_server_when_its_own_dies() {
 // R: S7
 #[tokio::test]
 async fn a_turn_that_loses_server_after_server_ends() {
-    let Some(database) = Database::fresh() else { return };
+    let Some(database) = Database::changing_hands() else { return };
     let mut server = database.server(noting()).await;
     let of = asking(&server).await;
     let mut seen = of.seen;
@@ -316,7 +329,7 @@ async fn accepted(server: &TestServer, id: &str) {
 
 #[tokio::test]
 async fn events_of_a_turn_that_has_not_begun_are_not_gone() {
-    let Some(database) = Database::fresh() else { return };
+    let Some(database) = Database::changing_hands() else { return };
     let (a, b) = (database.server([]).await, database.server([]).await);
     accepted(&a, "turn_1").await;
     let (early, ()) = tokio::join!(b.follow("turn_1", 0), async {

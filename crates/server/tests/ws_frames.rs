@@ -5,15 +5,13 @@
 
 mod support;
 
-use std::time::Duration;
-use support::TestServer;
+use support::{PATIENCE, TestServer};
 use throughline::config::ServerLimits;
 use throughline_testkit::ScriptQueue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Small, so that what is over it is quickly sent.
 const FRAME_BYTES_MAX: u32 = 4 << 10;
 const MESSAGE_BYTES_MAX: u32 = 8 << 10;
@@ -154,19 +152,25 @@ async fn server() -> TestServer {
 // R: E2, R3
 #[tokio::test]
 async fn who_answers_no_ping_is_taken_for_gone_and_who_does_stays() {
-    let limits = ServerLimits { socket_ping_ms: 400, ..ServerLimits::default() };
-    let server = TestServer::start_with(ScriptQueue::new([]), |builder| builder, limits).await;
-    let (mut deaf, mut lively) = (Socket::open(&server).await, Socket::open(&server).await);
-    // Twice as many as a silent one gets.
-    for _ in 0..6 {
-        let asked = lively.next().await.expect("a ping");
-        assert_eq!(asked.head, FIN | PING);
-        lively.send(&frame(FIN | PONG, &asked.payload)).await;
-    }
+    let asking = async |socket_ping_ms| {
+        let limits = ServerLimits { socket_ping_ms, ..ServerLimits::default() };
+        TestServer::start_with(ScriptQueue::new([]), |builder| builder, limits).await
+    };
+    let server = asking(100).await;
+    let mut deaf = Socket::open(&server).await;
     for _ in 0..2 {
         assert_eq!(deaf.next().await.expect("a ping").head, FIN | PING);
     }
     assert_eq!(deaf.closed().await, 4408);
+    // Slow enough for a client on a busy machine.
+    let server = asking(2_000).await;
+    let mut lively = Socket::open(&server).await;
+    // More than a silent one gets.
+    for _ in 0..4 {
+        let asked = lively.next().await.expect("a ping");
+        assert_eq!(asked.head, FIN | PING);
+        lively.send(&frame(FIN | PONG, &asked.payload)).await;
+    }
     lively.send(&text(&ping("still here"))).await;
     loop {
         let frame = lively.next().await.expect("an answer");

@@ -93,7 +93,7 @@ async fn fill(disk: &Path) {
     std::fs::remove_file(&filler).unwrap();
     let begun = Instant::now();
     while store.health() != StoreHealth::Healthy {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", store.health());
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", store.health());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(std::fs::metadata(disk.join("store.db.ballast")).unwrap().len(), STEP_BYTES);

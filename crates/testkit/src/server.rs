@@ -30,6 +30,8 @@ const PIPELINED_BYTES_MAX: usize = 1024 * 1024;
 
 /// Interval between looks for an awaited file.
 const FILE_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Pause behind a connection that could not be taken.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// Differences between this upstream and the provider whose dialect is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -352,7 +354,7 @@ async fn accept(listener: TcpListener, shared: Arc<UpstreamState>) {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => drop(shared.tasks.spawn(serve(stream, shared.clone()))),
                 // Out of file descriptors, or a client that left in the queue: the listener itself is sound.
-                Err(_) => tokio::task::yield_now().await,
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
         }
     }

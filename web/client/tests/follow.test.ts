@@ -277,7 +277,7 @@ test("a limit of failures counts those in a row", async () => {
   assert.equal(one.asked.length, 4);
 });
 
-test("silence is a dead connection, and a heartbeat is no silence", async () => {
+test("silence is a dead connection", async () => {
   const { follow, asked } = of(
     (search, at, signal) => {
       if (at === 1) return stream(OPENING + LOG[0], "hang", signal);
@@ -289,22 +289,33 @@ test("silence is a dead connection, and a heartbeat is no silence", async () => 
   );
   assert.deepEqual(await all(follow), EVENTS);
   assert.deepEqual(asked, ["", "?after=1", "?after=1"]);
-  let beats = 0;
-  const beating = of(
-    () => {
-      const body = new ReadableStream<Uint8Array>({
-        async pull(controller) {
-          await new Promise((resolve) => setTimeout(resolve, 20));
-          beats += 1;
-          controller.enqueue(new TextEncoder().encode(beats < 12 ? ": hb 1\n\n" : behind("")));
-        },
-      });
-      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+});
+
+test("a heartbeat is no silence", async ({ mock }) => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  let now = 0;
+  mock.method(performance, "now", () => now);
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  const bytes = new TransformStream<Uint8Array, Uint8Array>();
+  const server = bytes.writable.getWriter();
+  const say = (text: string) => server.write(new TextEncoder().encode(text));
+  const { follow, asked } = of(
+    (_, __, signal) => {
+      signal.addEventListener("abort", () => server.abort(signal.reason));
+      return new Response(bytes.readable, { headers: { "content-type": "text/event-stream" } });
     },
     { silenceMs: 200 },
   );
-  assert.deepEqual(await all(beating.follow), EVENTS);
-  assert.equal(beating.asked.length, 1);
+  const seen = all(follow);
+  for (let beats = 0; beats < 12; beats += 1) {
+    await settled();
+    now += 150;
+    mock.timers.tick(150);
+    await say(": hb 1\n\n");
+  }
+  await say(behind(""));
+  assert.deepEqual(await seen, EVENTS);
+  assert.deepEqual(asked, [""]);
 });
 
 test("whoever leaves closes the connection: by break, by the signal, and while nothing comes", async () => {

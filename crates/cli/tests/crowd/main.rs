@@ -79,17 +79,18 @@ fn a_crowd_that_comes_back_at_once_sees_everything_and_slows_nothing() {
         let mut whole: Option<Saw> = None;
         for watching in watching {
             let (saw, came_back) = timeout(2 * PATIENCE, watching).await.expect("all come to the end").unwrap();
-            assert!(saw.seqs.iter().copied().eq(1..=saw.last()), "each event once and in order: {:?}", saw.seqs);
+            assert!(saw.is_in_order(), "each event once and in order: {:?}", saw.seqs);
             assert!(saw.ended, "up to the end");
             let first = whole.get_or_insert_with(|| saw.clone());
-            assert_eq!(saw.last(), first.last(), "all of them the same");
+            assert_eq!((saw.last(), &saw.text), (first.last(), &first.text), "all of them the same");
             numbers += saw.seqs.len();
             back.extend(came_back.into_iter().map(|time| time.as_secs_f64() * 1_000.0));
         }
         let whole = whole.expect("somebody watched");
         let slowed = lasted(&whole) as f64 / alone as f64;
 
-        // One more than there may be.
+        // One more than there may be, once those before have left their seats.
+        server.until_nobody_views().await;
         let turn = server.turn("run 100000 10 20").await;
         let held: Vec<_> = join_all((0..3 * crowd).map(|_| viewer::open(&server, &turn, 0))).await;
         assert!(held.iter().all(|answer| answer.status() == 200), "as many as there may be");
@@ -142,9 +143,12 @@ async fn round(server: &Server, lazies: usize, beat: &str, burst: &str) -> Round
         round.memory = round.memory.or_more(Memory::of(server.pid()));
         sleep(Duration::from_millis(100)).await;
     }
+    let mut text: Option<Saw> = None;
     for watching in watching {
         let saw = watching.await.unwrap();
-        assert!(saw.ended && saw.seqs.iter().copied().eq(1..=saw.last()), "the others miss nothing");
+        assert!(saw.ended && saw.is_in_order(), "the others miss nothing: {:?}", saw.seqs);
+        let text = &text.get_or_insert_with(|| saw.clone()).text;
+        assert!(saw.text == *text, "{}\nis not\n{text}", saw.text);
         round.latencies_ms.extend(saw.latencies_us.iter().map(|us| *us as f64 / 1_000.0));
     }
     for (lazy, after) in timeout(PATIENCE, cuts).await.expect("all are cut").unwrap() {

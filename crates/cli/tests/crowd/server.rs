@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Time limit for anything on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -81,6 +81,21 @@ impl Server {
         let request = self.client.post(format!("http://{}/v1/turns", self.address)).json(&body);
         let started: Value = request.send().await.unwrap().json().await.unwrap();
         started["turn_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned()
+    }
+
+    /// Waits until the seats of all viewers are free.
+    pub async fn until_nobody_views(&self) {
+        let nobody = async {
+            loop {
+                let request = self.client.get(format!("http://{}/metrics", self.address));
+                let metrics = request.send().await.unwrap().text().await.unwrap();
+                if metrics.lines().any(|line| line == "throughline_viewers 0") {
+                    return;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, nobody).await.expect("those who are gone hold their seats");
     }
 
     pub async fn cancel(&self, turn: &str) {

@@ -49,6 +49,15 @@ impl Saw {
         self.seqs.last().copied().unwrap_or(0)
     }
 
+    /// Each event came once and in order. On a machine that does other things a viewer may be held up, and then gets
+    /// neighbors joined: what they add up to must be compared, too.
+    pub fn is_in_order(&self) -> bool {
+        if crate::is_long() {
+            return self.seqs.iter().copied().eq(1..=self.last());
+        }
+        self.seqs.is_sorted_by(|one, next| one < next)
+    }
+
     /// Takes one event in, as JSON. What is none is left out.
     pub fn take(&mut self, event: &str) {
         let Ok(Seen { kind, seq: Some(seq), timestamp, text }) = serde_json::from_str(event) else { return };

@@ -7,10 +7,10 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Time limit for anything that a process does.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for anything that a process does, on a machine that has other things to do.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The command in this folder, which is its data folder, too.
 pub fn command(folder: &Path) -> Command {
@@ -179,7 +179,14 @@ impl Serving {
     /// Tells it to stop, and how it ended.
     pub fn stop(mut self) -> Option<i32> {
         self.signal("-TERM");
-        self.child.wait().unwrap().code()
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < until, "it does not stop");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 //!
 //! A stream that hyper does not poll cannot notice anything itself, so one task looks after all of them.
 
+#[cfg(test)]
+mod tests;
+
 use crate::net::ConnectionCanceller;
 use crate::telemetry::TelemetryCell;
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use crate::support::{PATIENCE, TestServer, answered, saying};
+use crate::support::{PATIENCE, TestServer, answered, eventually, saying};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -88,14 +88,9 @@ impl House {
 
     /// Waits until the catalog has the end of a turn, which its last event precedes.
     pub async fn settled(&self, key: &str, turn: &str) {
-        let ended = async {
-            while self.ask(key, "GET", &format!("/v1/turns/{turn}"), Value::Null).await.1["status"]
-                == "running"
-            {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, ended).await.expect("the turn ends");
+        let path = format!("/v1/turns/{turn}");
+        let has_ended = async || self.ask(key, "GET", &path, Value::Null).await.1["status"] != "running";
+        eventually("the turn ends", has_ended).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every route of the description, asked by somebody whose it is not, and by nobody. R: R4
 
-use super::support::{Events, TestServer, saying};
+use super::support::{Events, TestServer, eventually, saying};
 use super::{ask_as, conversation, post};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -109,9 +109,9 @@ impl Adas {
 
     /// Waits until the turn that ran is over, and recorded.
     async fn turn_has_ended(&self) {
-        while self.server.state.catalog.turn("ada", &self.running).await.unwrap().unwrap().end.is_none() {
-            tokio::task::yield_now().await;
-        }
+        let catalog = &self.server.state.catalog;
+        let has_ended = async || catalog.turn("ada", &self.running).await.unwrap().unwrap().end.is_some();
+        eventually("the turn is over, and recorded", has_ended).await;
     }
 
     fn filled(&self, path: &str) -> String {

@@ -31,8 +31,8 @@ use throughline_server::{
     Telemetry, router,
 };
 use throughline_store::{
-    BlobFolder, BlobLimits, Catalog, Log, PostgresSettings, PostgresStore, SqliteOpenError, SqliteSettings,
-    SqliteStore,
+    BlobFolder, BlobLimits, Catalog, CatalogLimits, Log, PostgresSettings, PostgresStore, SqliteOpenError,
+    SqliteSettings, SqliteStore,
 };
 use throughline_testkit::{self as testkit, FakeModel, FakeUpstreamHandle};
 use tokio::runtime::Runtime;
@@ -56,7 +56,7 @@ pub struct TestServer {
     pub state: AppState,
     dir: TempDir,
     /// The database that its turns are in; `None` = a file of the folder.
-    database: Option<String>,
+    database: Option<PostgresDatabase>,
     build: Build,
     watch: Watch,
     limits: ServerLimits,
@@ -69,6 +69,18 @@ pub struct TestServer {
 #[derive(Deserialize, JsonSchema)]
 struct Entry {
     title: String,
+}
+
+/// A database of PostgreSQL, and for how long a server owns its turns without saying so again.
+#[derive(Clone)]
+pub struct PostgresDatabase {
+    pub url: String,
+    pub lease: Duration,
+}
+
+impl PostgresDatabase {
+    /// Where no server takes over from another: a machine that stands still for a while loses nothing.
+    pub const LASTING: Duration = Duration::from_secs(60);
 }
 
 impl TestServer {
@@ -93,7 +105,7 @@ impl TestServer {
 
     /// The same with its turns in this database of PostgreSQL.
     pub async fn start_in(
-        database: Option<String>,
+        database: Option<PostgresDatabase>,
         model: impl FakeModel,
         build: impl Fn(ThroughlineBuilder) -> ThroughlineBuilder + Send + Sync + 'static,
         limits: ServerLimits,
@@ -112,7 +124,7 @@ impl TestServer {
     }
 
     async fn start_wholly(
-        database: Option<String>,
+        database: Option<PostgresDatabase>,
         model: impl FakeModel,
         build: Build,
         limits: ServerLimits,
@@ -121,7 +133,7 @@ impl TestServer {
         let upstream = testkit::FakeUpstream::start(model).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         let (runtime, address, state, wish) =
-            begin(dir.path(), database.as_deref(), &upstream, &build, &watch, limits).await;
+            begin(dir.path(), database.as_ref(), &upstream, &build, &watch, limits).await;
         Self { address, upstream, state, dir, database, build, watch, limits, runtime, wish }
     }
 
@@ -131,7 +143,7 @@ impl TestServer {
         let Self { upstream, state, dir, database, build, watch, limits, .. } = self;
         drop(state);
         let (runtime, address, state, wish) =
-            begin(dir.path(), database.as_deref(), &upstream, &build, &watch, limits).await;
+            begin(dir.path(), database.as_ref(), &upstream, &build, &watch, limits).await;
         Self { address, upstream, state, dir, database, build, watch, limits, runtime, wish }
     }
 
@@ -220,7 +232,7 @@ pub async fn answered(request: reqwest::RequestBuilder) -> (u16, Value) {
 
 async fn begin(
     dir: &Path,
-    database: Option<&str>,
+    database: Option<&PostgresDatabase>,
     upstream: &FakeUpstreamHandle,
     build: &Build,
     watch: &Watch,
@@ -228,8 +240,7 @@ async fn begin(
 ) -> (Process, SocketAddr, AppState, mpsc::Sender<()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let at = Upstream::new("test", Dialect::OpenaiChat, &upstream.base_url(testkit::FakeDialect::OpenaiChat));
-    let (dir, database, build, at) =
-        (dir.to_owned(), database.map(str::to_owned), build.clone(), at.unwrap());
+    let (dir, database, build, at) = (dir.to_owned(), database.cloned(), build.clone(), at.unwrap());
     let telemetry = Arc::new(watch());
     let (wish, wishes) = mpsc::channel(2);
     let begun = runtime.spawn(async move {
@@ -238,8 +249,10 @@ async fn begin(
                 let store = opened(&dir.join("test.db")).await;
                 all_of(store.clone(), move || store.stats())
             }
-            Some(url) => {
-                let store = PostgresStore::open(url, PostgresSettings::default()).await.unwrap();
+            Some(PostgresDatabase { url, lease }) => {
+                let settings =
+                    PostgresSettings { lease: *lease, catalog: patient(), ..PostgresSettings::default() };
+                let store = PostgresStore::open(url, settings).await.unwrap();
                 all_of(store.clone(), move || store.stats())
             }
         };
@@ -315,19 +328,25 @@ pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
+/// A search on a busy machine may take its time.
+fn patient() -> CatalogLimits {
+    CatalogLimits { search_ms_max: 3_600_000, search_wait_ms_max: 3_600_000, ..CatalogLimits::default() }
+}
+
 /// The server before lets go of the file in a moment.
 async fn opened(path: &Path) -> SqliteStore {
     let until = tokio::time::Instant::now() + PATIENCE;
     loop {
-        match SqliteStore::open(
-            path,
-            SqliteSettings { free_bytes_min: 0, ballast_bytes: 0, ..SqliteSettings::default() },
-        )
-        .await
-        {
+        let settings = SqliteSettings {
+            free_bytes_min: 0,
+            ballast_bytes: 0,
+            catalog: patient(),
+            ..SqliteSettings::default()
+        };
+        match SqliteStore::open(path, settings).await {
             Ok(store) => return store,
             Err(SqliteOpenError::InUse { .. }) if tokio::time::Instant::now() < until => {
-                tokio::task::yield_now().await
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Err(error) => panic!("{error}"),
         }

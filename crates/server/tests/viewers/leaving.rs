@@ -5,7 +5,7 @@ use super::support::{Events, PATIENCE, TestServer, saying};
 use serde_json::json;
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, ReplyPace, SeenRequest};
-use tokio::time::timeout;
+use tokio::time::{Duration, sleep, timeout};
 
 fn talks(seen: &SeenRequest) -> ModelScript {
     let pace = ReplyPace { tokens_per_second: Some(500.0), ..ReplyPace::default() };
@@ -24,6 +24,7 @@ async fn ended(server: &TestServer, turn: &str) -> String {
             if snapshot["status"] != "running" {
                 return snapshot["status"].as_str().unwrap().to_owned();
             }
+            sleep(Duration::from_millis(20)).await;
         }
     };
     timeout(PATIENCE, ends).await.expect("it ends")

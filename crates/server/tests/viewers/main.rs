@@ -91,6 +91,12 @@ async fn log(server: &TestServer, turn: &str) -> Vec<Value> {
     View::connect_after(server, turn, By::Query, 0).await.rest().await
 }
 
+/// The message that events add up to.
+fn fold(events: &[Value]) -> throughline::AssistantMessage {
+    let read = |event: &Value| serde_json::from_value::<throughline::Event>(event.clone()).unwrap();
+    throughline::AssistantMessage::from_events(&events.iter().map(read).collect::<Vec<_>>())
+}
+
 fn seq(event: &Value) -> u64 {
     event["seq"].as_u64().unwrap()
 }

@@ -1,7 +1,7 @@
 //! Everybody comes back at the same moment.
 
 use super::support::{PATIENCE, Socket, TestServer, answered, saying};
-use super::{View, WAYS, log, seq};
+use super::{View, WAYS, fold, log, seq};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -41,8 +41,12 @@ async fn whoever_comes_back_in_a_storm_sees_every_event() {
     });
     let seen = timeout(PATIENCE, join_all(viewers)).await.expect("all come to the end");
     let whole = log(&server, &turn).await;
+    let message = fold(&whole);
     for seen in seen {
-        assert_eq!(seen.unwrap(), whole);
+        // Who was held up gets neighbors joined; what they add up to is the same.
+        let seen = seen.unwrap();
+        assert!(seen.windows(2).all(|pair| seq(&pair[0]) < seq(&pair[1])), "each once and in order");
+        assert!(seen == whole || (seen.len() < whole.len() && fold(&seen) == message), "{seen:#?}");
     }
 }
 

@@ -13,8 +13,9 @@ case $input in
     ;;
 *'"command":"Hang"'*)
     trap '' TERM
-    sleep 876543 &
-    while :; do sleep 876543; done
+    seconds=$(cat seconds.txt)
+    sleep "$seconds" &
+    while :; do sleep "$seconds"; done
     ;;
 *)
     echo "no such command" >&2
