@@ -176,6 +176,8 @@ async fn a_server_that_dies_is_started_again_and_its_calls_end_truthfully() {
     );
     // A call waits for the server to be there again, and the tools stay.
     assert_eq!(text(&harness.call("echo", json!({"text": "again"})).await), "again");
+    // The fault of this death is not taken for that of the next one.
+    harness.until(is_up).await;
     let outcome = harness.call("die_writing", json!({})).await;
     assert_eq!(outcome, CallOutcome::Unknown, "it may have written");
     harness

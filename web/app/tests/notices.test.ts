@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { en } from "../src/i18n/en.ts";
 import { denialIn } from "../src/notices/denial.ts";
 import { type Followed, Notices } from "../src/notices/notices.ts";
-import type { Notice } from "../src/notices/show.ts";
+import { type Notice, notifierOf } from "../src/notices/show.ts";
 import { lineOf, linesOf } from "../src/notices/text.ts";
 import { tab } from "../src/shell/tab.ts";
 
@@ -188,5 +188,34 @@ test("the tab says what waits, else what is new, and the icon how much", () => {
   tab.show("Tea · Throughline", 0, "");
   expect(document.title).toBe("Tea · Throughline");
   expect(badges).toEqual([1, 2, 0]);
+  vi.unstubAllGlobals();
+});
+
+test("one notification is shown or looked for at a time, since a browser may lose those that are shown meanwhile", async () => {
+  const begun: string[] = [];
+  let running = 0;
+  const step = async (name: string): Promise<void> => {
+    begun.push(name);
+    running += 1;
+    await new Promise((done) => setTimeout(done, 1));
+    expect(running, name).toBe(1);
+    running -= 1;
+  };
+  const registration = {
+    active: {},
+    showNotification: async (title: string) => await step(`show ${title}`),
+    getNotifications: async ({ tag }: { tag: string }) => {
+      await step(`find ${tag}`);
+      if (tag === "a") throw new Error("the database is closed");
+      return [];
+    },
+  };
+  vi.stubGlobal("navigator", { serviceWorker: { getRegistration: async () => registration } });
+  vi.stubGlobal("Notification", { permission: "granted" });
+  vi.stubGlobal("isSecureContext", true);
+  const { show, close } = notifierOf(() => undefined);
+  const notice = (title: string): Notice => ({ tag: title, title, body: "", url: "/" });
+  await Promise.allSettled([show(notice("a")), close("a"), show(notice("b")), close("b")]);
+  expect(begun).toEqual(["show a", "find a", "show b", "find b"]);
   vi.unstubAllGlobals();
 });

@@ -45,7 +45,13 @@ async function registration(): Promise<ServiceWorkerRegistration | undefined> {
 /** `open`: goes to the address of one that was clicked, where the page has shown it itself. */
 export function notifierOf(open: (url: string) => void): Notifier {
   const shown = new Map<string, Notification>();
-  return {
+  /** One at a time: Chromium 148 loses a notification that is shown while somebody asks which there are. */
+  let last: Promise<void> = Promise.resolve();
+  const inTurn = (work: () => Promise<void>): Promise<void> => {
+    last = last.then(work, work);
+    return last;
+  };
+  const notifier: Notifier = {
     async show({ tag, title, body, url, denial }) {
       if (permission() !== "granted") return;
       const worker = await registration();
@@ -71,5 +77,9 @@ export function notifierOf(open: (url: string) => void): Notifier {
       const worker = await registration();
       for (const one of (await worker?.getNotifications({ tag })) ?? []) one.close();
     },
+  };
+  return {
+    show: (notice) => inTurn(() => notifier.show(notice)),
+    close: (tag) => inTurn(() => notifier.close(tag)),
   };
 }
