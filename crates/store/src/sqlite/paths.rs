@@ -100,7 +100,14 @@ impl StorePaths {
 /// Held as long as the store is open; the kernel lets go of it when the process dies.
 #[derive(Debug)]
 pub(super) struct StoreLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for StoreLock {
+    fn drop(&mut self) {
+        // Closing it is not enough: a program that is being started right now has a copy until it is that program.
+        let _ = self.file.unlock();
+    }
 }
 
 /// Two servers never share a file.
@@ -122,7 +129,7 @@ pub(super) fn acquire_lock(paths: &StorePaths) -> Result<StoreLock, SqliteOpenEr
     }
     file.set_len(0).and_then(|()| file.rewind()).map_err(io)?;
     writeln!(file, "process {}", std::process::id()).map_err(io)?;
-    Ok(StoreLock { _file: file })
+    Ok(StoreLock { file })
 }
 
 /// SQLite's locks and shared memory do not hold on a file system of another machine.
@@ -184,6 +191,17 @@ pub(super) fn boot_id() -> String {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lock_is_released_while_a_starting_program_has_a_copy_of_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = StorePaths::new(&folder.path().join("store.db")).unwrap();
+        let lock = acquire_lock(&paths).unwrap();
+        let _copy = lock.file.try_clone().unwrap();
+        assert!(matches!(acquire_lock(&paths), Err(SqliteOpenError::InUse { .. })));
+        drop(lock);
+        acquire_lock(&paths).unwrap();
+    }
 
     // R: R3
     #[test]
