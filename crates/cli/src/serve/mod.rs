@@ -20,6 +20,7 @@ use crate::messages::{self, ServeGreeting, UiLanguage, UiText};
 use crate::output::errln;
 use crate::setup::{self, AppContext};
 use monitoring::Monitoring;
+use reload::ConfigVersion;
 use server_note::ServerNote;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
     let words = UiText(UiLanguage::current());
     let terminal = ControllingTerminal::of_this_process();
+    let config_version = ConfigVersion::of(&args.choice);
     let settings = setup::load_settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref())?;
     let mut surroundings = setup::surroundings(&args.choice);
     let redaction = Arc::new(Redaction::new(settings.secret_values(&surroundings)));
@@ -152,13 +154,13 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
     let rules = context.app.clone();
     let _rules = AbortOnDropHandle::new(tokio::spawn(async move { reload::warn_of_rules(&rules).await }));
     let reloading = reload::watch(
+        config_version,
         args.clone(),
         terminal,
         context.app.clone(),
         gate.clone(),
         redaction,
-        server.clone(),
-        stored,
+        (server.clone(), stored),
     );
     let _reloading = AbortOnDropHandle::new(tokio::spawn(reloading));
     let _peers = AbortOnDropHandle::new(tokio::spawn(state.hub.clone().serve_peers(router(state.clone()))));

@@ -2,12 +2,12 @@
 //! is wrong with it is said, and the one before stays.
 // R: O2, O4
 
-use crate::args::ServeArgs;
+use crate::args::{ModelArgs, ServeArgs};
 use crate::interrupt::ControllingTerminal;
 use crate::messages;
 use crate::setup;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use throughline::Throughline;
@@ -17,29 +17,38 @@ use tokio::sync::mpsc;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Takes new configurations for ever.
+/// When the files that a configuration is read from were last written, and their lengths.
+#[derive(PartialEq, Eq)]
+pub(crate) struct ConfigVersion([Option<(SystemTime, u64)>; 2]);
+
+impl ConfigVersion {
+    /// To be taken before they are read: a change that comes in between is then a change.
+    pub(crate) fn of(choice: &ModelArgs) -> Self {
+        let config = setup::config_file(choice.config.as_deref());
+        let keys = setup::connected_file();
+        Self([config.as_deref().and_then(file_version), keys.and_then(|file| file_version(file.path()))])
+    }
+}
+
+/// Takes new configurations for ever. `seen` and `running` are those that the server began with.
 pub(crate) async fn watch(
+    mut seen: ConfigVersion,
     args: ServeArgs,
     terminal: ControllingTerminal,
     app: Throughline,
     gate: Gate,
     redaction: Arc<Redaction>,
-    server: ServerSettings,
-    store: StoreSettings,
+    mut running: (ServerSettings, StoreSettings),
 ) {
-    let file = setup::config_file(args.choice.config.as_deref());
-    let keys = setup::connected_file().map(|file| file.path().to_owned());
     let mut hangups = hangups();
     let mut every = tokio::time::interval(CHECK_INTERVAL);
-    let mut seen = (file_version(&file), file_version(&keys));
-    let mut running = (server, store);
     loop {
         let is_requested = tokio::select! {
             _ = every.tick() => false,
             // Where there are no such signals, nobody wishes.
             Some(()) = hangups.recv() => !terminal.is_closed(),
         };
-        let now = (file_version(&file), file_version(&keys));
+        let now = ConfigVersion::of(&args.choice);
         if !is_requested && now == seen {
             continue;
         }
@@ -125,8 +134,8 @@ fn needs_restart(before: &ServerSettings, after: &ServerSettings) -> Vec<&'stati
     changed
 }
 
-fn file_version(file: &Option<PathBuf>) -> Option<(SystemTime, u64)> {
-    let meta = std::fs::metadata(file.as_deref()?).ok()?;
+fn file_version(file: &Path) -> Option<(SystemTime, u64)> {
+    let meta = std::fs::metadata(file).ok()?;
     Some((meta.modified().ok()?, meta.len()))
 }
 
