@@ -84,7 +84,7 @@ fn run(words: Vec<String>) -> Result<()> {
         0 => Ok(()),
         crashes => bail!(
             "{crashes} inputs broke a target\n  remedy: they are in crates/wire/tests/crashes; \
-             `cargo test -p throughline-wire --test fuzz_regressions` shows each"
+             `cargo test -p throughline-wire --test it fuzz_regressions` shows each"
         ),
     }
 }

@@ -241,7 +241,7 @@ pub(crate) struct BuiltExecutable {
 }
 
 impl BuiltExecutable {
-    /// Its crate and target: `server::gate`; of unit tests `server::lib`.
+    /// Its crate and target: `server::it`; of unit tests `server::lib`.
     pub(crate) fn test_name(&self) -> String {
         let crate_name = self.package_folder.file_name().unwrap_or_default().to_string_lossy();
         format!("{crate_name}::{}", if self.kind == "test" { &self.name } else { &self.kind })
@@ -329,11 +329,11 @@ pub(crate) fn built_by_tests(kind: &str, name: &str) -> Result<PathBuf> {
 /// then two crates, and nothing of other projects is built again.
 pub(crate) fn throughline_built_by_tests(features: &[&str]) -> Result<PathBuf> {
     let mut words = vec!["test".to_owned(), "--workspace".to_owned(), "--no-run".to_owned()];
-    words.extend(["--test".to_owned(), "serve".to_owned()]);
+    words.extend(["--test".to_owned(), "crowd".to_owned()]);
     words.extend(features.iter().map(|feature| format!("--features=throughline-cli/{feature}")));
     let all = executables(ExternalProgram::cargo().args(words))?;
     let found = all.into_iter().find(|built| built.kind == "bin" && built.name == "throughline");
-    let remedy = "its test `serve` has moved: correct the name in xtask";
+    let remedy = "its test `crowd` has moved: correct the name in xtask";
     Ok(found.ok_or_else(|| fault("no test needs the command", remedy))?.path)
 }
 

@@ -26,14 +26,14 @@ pub(crate) const VERB: TaskVerb = TaskVerb {
 Usage: cargo xtask test [--only NAME,…] [--fail-fast]
 
   format     cargo fmt --check                       (skipped where rustfmt is not installed)
-  clippy     cargo clippy -- -D warnings             (skipped where clippy is not installed)
-  alone      the pure crates compile by themselves, as whoever wants only those gets them
   arch       dependency arrows; no async, clock or IO in the pure crates
   spec       every requirement of this release has code and a test
+  documents  the project's documents exist, and links in them resolve
+  clippy     cargo clippy -- -D warnings             (skipped where clippy is not installed)
+  alone      the pure crates compile by themselves, as whoever wants only those gets them
   typescript the types of the TypeScript client are those of the API's description (skipped without npm)
   web        the page: types, style, tests, build, and how much script it has (skipped without npm)
   page       the page in a browser against the server with the demo model (skipped without npm or Chromium)
-  documents  the project's documents exist, and links in them resolve
   tests      unit, integration and documentation tests of the workspace
   shipped    the command built alone, with the features that users get: TLS and others; the archive that people download,
              unpacked and run
@@ -44,7 +44,7 @@ Usage: cargo xtask test [--only NAME,…] [--fail-fast]
   sim        a seeded sample of simulated turns
   corpus     recorded streams through `throughline decode`, if THROUGHLINE_VECTORS names them
 
-It goes on after a failure (not with --fail-fast) and ends with `N passed, N failed`: tests and checks together.
+It goes on after a failure, but not after one of format, clippy or a build, nor with --fail-fast, and ends with `N passed, N failed`: tests and checks together.
 A test that failed is run again alone, up to twice, unless it is about lost or doubled data; one that passes then counts as
 passed and is named in a line `flaky: …`. More than five of those, or one that docs/flakes.toml calls mended, fail the run.
 The long proofs are `cargo xtask verify`.",
@@ -62,16 +62,17 @@ enum CheckOutcome {
 
 type CheckFn = fn() -> Result<CheckOutcome>;
 
+/// The cheap ones first.
 const CHECKS: [(&str, CheckFn); 16] = [
     ("format", format),
-    ("clippy", clippy),
-    ("alone", check_alone),
     ("arch", || arch::check().map(CheckOutcome::Passed)),
     ("spec", || spec::check().map(CheckOutcome::Passed)),
+    ("documents", || documents::check().map(CheckOutcome::Passed)),
+    ("clippy", clippy),
+    ("alone", check_alone),
     ("typescript", || Ok(typescript::check()?.map_or_else(CheckOutcome::Skipped, CheckOutcome::Passed))),
     // Before whatever builds the server, which carries the page.
     ("web", || Ok(web::check()?.map_or_else(CheckOutcome::Skipped, CheckOutcome::Passed))),
-    ("documents", || documents::check().map(CheckOutcome::Passed)),
     ("tests", tests),
     ("shipped", shipped::check),
     ("package", packed_crates),
@@ -82,6 +83,8 @@ const CHECKS: [(&str, CheckFn); 16] = [
     ("corpus", corpus_through_the_command),
 ];
 
+/// Checks without which the others say nothing. Of `tests`, that they can be built: a test that failed is no error.
+const GATES: [&str; 4] = ["format", "clippy", "alone", "tests"];
 /// No check begins later, so that the closing lines come before the 90 minutes that CI gives to a run.
 const BEGIN_WITHIN: Duration = Duration::from_mins(75);
 /// Simulated turns of one run of the checks; 100,000 are `verify`'s.
@@ -108,10 +111,34 @@ fn run(words: Vec<String>) -> Result<()> {
     }
     let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only.iter().any(|one| one == name));
     let known_flakes = KnownFlakes::read()?;
-    let mut total = TestReport::default();
     let started_at = Instant::now();
-    for (name, check) in CHECKS.into_iter().filter(|check| is_wanted(check.0)) {
-        if started_at.elapsed() > BEGIN_WITHIN {
+    let mut total = run_checks(CHECKS.into_iter().filter(|check| is_wanted(check.0)), fails_fast);
+    println!();
+    known_flakes.judge(&mut total);
+    for line in &total.skipped {
+        println!("skipped: {line}");
+    }
+    for Flake { test, outcome } in &total.flakes {
+        println!("flaky: {test} ({outcome})");
+    }
+    for line in &total.failures {
+        println!("failed: {line}");
+    }
+    println!("took {} s", started_at.elapsed().as_secs());
+    println!("{} passed, {} failed", total.passed, total.failed);
+    if total.failed > 0 { bail!("not everything passed") } else { Ok(()) }
+}
+
+fn run_checks(checks: impl Iterator<Item = (&'static str, CheckFn)>, fails_fast: bool) -> TestReport {
+    let mut total = TestReport::default();
+    let run_started_at = Instant::now();
+    let mut stopped_by = None;
+    for (name, check) in checks {
+        if let Some(gate) = stopped_by {
+            total.skipped.push(format!("{name}: not run, since {gate} failed"));
+            continue;
+        }
+        if run_started_at.elapsed() > BEGIN_WITHIN {
             total.fail(format!("{name}: not run, since {} min were over", BEGIN_WITHIN.as_secs() / 60));
             continue;
         }
@@ -141,26 +168,14 @@ fn run(words: Vec<String>) -> Result<()> {
             Err(error) => {
                 println!("    {name}: FAILED after {seconds} s\n{error:#}");
                 total.fail(format!("{name}: {error:#}"));
+                stopped_by = stopped_by.or(GATES.contains(&name).then_some(name));
             }
         }
         if fails_fast && total.failed > 0 {
-            break;
+            stopped_by = stopped_by.or(Some(name));
         }
     }
-    println!();
-    known_flakes.judge(&mut total);
-    for line in &total.skipped {
-        println!("skipped: {line}");
-    }
-    for Flake { test, outcome } in &total.flakes {
-        println!("flaky: {test} ({outcome})");
-    }
-    for line in &total.failures {
-        println!("failed: {line}");
-    }
-    println!("took {} s", started_at.elapsed().as_secs());
-    println!("{} passed, {} failed", total.passed, total.failed);
-    if total.failed > 0 { bail!("not everything passed") } else { Ok(()) }
+    total
 }
 
 fn format() -> Result<CheckOutcome> {
@@ -205,7 +220,7 @@ fn packed_crates() -> Result<CheckOutcome> {
 fn tests() -> Result<CheckOutcome> {
     // Those that need packages are checks of their own.
     let variables = [packages::MCP.variable, packages::CLIENTS.variable].map(|name| (name, "".into()));
-    TestPrograms { targets: &[], variables: variables.into() }.run().map(CheckOutcome::Tests)
+    TestPrograms { modules: &[], variables: variables.into() }.run().map(CheckOutcome::Tests)
 }
 
 /// Those whose tests are ours, then the quick ones of the matrix that `verify` runs as a whole.
@@ -254,4 +269,38 @@ fn corpus_through_the_command() -> Result<CheckOutcome> {
             CheckOutcome::Passed(format!("{streams} streams, {recovered} with leaked calls"))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CheckFn, CheckOutcome, run_checks};
+    use anyhow::bail;
+
+    const PASSES: CheckFn = || Ok(CheckOutcome::Passed("it is so".to_owned()));
+    const FAILS: CheckFn = || bail!("it is not so");
+
+    /// Runs these checks: how many passed and failed, and those that were not run.
+    #[track_caller]
+    fn check(checks: &[(&'static str, CheckFn)], fails_fast: bool, counts: (usize, usize), not_run: &[&str]) {
+        let report = run_checks(checks.iter().copied(), fails_fast);
+        assert_eq!((report.passed, report.failed), counts, "{report:?}");
+        assert_eq!(report.skipped, not_run);
+    }
+
+    #[test]
+    fn run_goes_on_after_a_failure() {
+        check(&[("arch", FAILS), ("web", PASSES)], false, (1, 1), &[]);
+        check(&[("arch", FAILS), ("web", PASSES)], true, (0, 1), &["web: not run, since arch failed"]);
+    }
+
+    #[test]
+    fn run_ends_with_a_gate_that_fails() {
+        let not_run = ["web: not run, since clippy failed", "tests: not run, since clippy failed"];
+        check(
+            &[("format", PASSES), ("clippy", FAILS), ("web", PASSES), ("tests", PASSES)],
+            false,
+            (1, 1),
+            &not_run,
+        );
+    }
 }

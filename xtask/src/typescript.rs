@@ -13,7 +13,7 @@ Usage: cargo xtask typescript [--check | --write]
 
 Generates web/client/src/api.ts from web/client/openapi.json with openapi-typescript (web/generate/package.json has its options).
 Needs Node.js 20.19 or later with npm. A test checks that the description is the one that the server serves
-(crates/server/tests/resources/openapi.rs).
+(crates/server/tests/it/resources/openapi.rs).
 
   --check   fail if the file is not what would be written (default)
   --write   write it",
@@ -35,7 +35,7 @@ pub(crate) fn check() -> Result<Result<String, String>> {
         fault(
             format!("web/client/src/api.ts is not generated from web/client/openapi.json: {error}"),
             "`cargo xtask typescript --write`; if the API has changed, renew the description first: \
-             `THROUGHLINE_BLESS=1 cargo test --workspace --test resources typed_client`",
+             `THROUGHLINE_BLESS=1 cargo test --workspace --test it typed_client`",
         )
     })?;
     Ok(checked.map(|()| "the types are those of the description".to_owned()))

@@ -88,7 +88,7 @@ const PROOFS: [Proof; 20] = [
         name: "equivalence",
         what: "Every two-way split of every stream up to 64 KiB, sampled splits of longer ones: same result \
                as the independent reader; mutants are caught",
-        command: "THROUGHLINE_EXHAUSTIVE=1 cargo test --release -p throughline-wire --test equivalence",
+        command: "THROUGHLINE_EXHAUSTIVE=1 cargo test --release -p throughline-wire --test it equivalence",
         run: equivalence,
     },
     Proof {
@@ -308,7 +308,8 @@ fn equivalence() -> Result<ProofOutcome> {
             "--package",
             "throughline-wire",
             "--test",
-            "equivalence",
+            "it",
+            "equivalence::",
             "--",
             "--nocapture",
         ])

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
 
-/// Packages that a file of tests needs.
+/// Packages that a module of tests needs.
 pub(crate) struct TestPackages {
     what: &'static str,
     /// Folder of the repository that pins their versions.
@@ -16,7 +16,7 @@ pub(crate) struct TestPackages {
     folder_name: &'static str,
     /// Names that folder to the tests. Empty: another check runs them.
     pub(crate) variable: &'static str,
-    /// The files of tests.
+    /// The modules of tests.
     tests: &'static [&'static str],
     /// A package that is asked for to see whether PyPI is there.
     on_pypi: &'static str,
@@ -28,7 +28,7 @@ pub(crate) const MCP: TestPackages = TestPackages {
     pins: "crates/tools/tests/mcp",
     folder_name: "mcp",
     variable: "THROUGHLINE_MCP_SERVERS",
-    tests: &["mcp_servers"],
+    tests: &["tools::mcp_servers"],
     on_pypi: "mcp-server-time",
 };
 
@@ -38,7 +38,7 @@ pub(crate) const CLIENTS: TestPackages = TestPackages {
     pins: "clients",
     folder_name: "clients",
     variable: "THROUGHLINE_CLIENTS",
-    tests: &["clients", "typescript", "client_package"],
+    tests: &["server::clients", "cli::typescript", "cli::client_package"],
     on_pypi: "openai",
 };
 
@@ -100,7 +100,7 @@ fn check_with(packages: &TestPackages, variables: &[(&str, PathBuf)]) -> Result<
     };
     let named = variables.iter().map(|(name, path)| (*name, path.clone().into()));
     let variables = [(packages.variable, folder.into())].into_iter().chain(named).collect();
-    TestPrograms { targets: packages.tests, variables }.run().map(CheckOutcome::Tests)
+    TestPrograms { modules: packages.tests, variables }.run().map(CheckOutcome::Tests)
 }
 
 /// The folder of the packages, or why they cannot be had.

@@ -6,9 +6,11 @@
 use super::report::{FailedTest, Flake, ProgramOutput, TestReport};
 use crate::program::{self, BuiltExecutable, EndedProgram, ExternalProgram};
 use anyhow::Result;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
 
+/// Each crate has one program of integration tests, and some that must be alone.
+const PROGRAM: &str = "it";
 /// A program whose tests print nothing for so long hangs: none of them takes a third of it on a busy machine.
 const SILENCE_MAX: Duration = Duration::from_secs(900);
 /// Of a test, the first run among the others included.
@@ -18,23 +20,24 @@ const AGAIN_MAX: usize = 20;
 /// Tests about lost or doubled data: programs, and how the names of their tests begin. One failure of them is one too many.
 const NEVER_AGAIN: [(&str, &str); 12] = [
     ("cli::chaos", "killed_"),
-    ("engine::properties", ""),
-    ("engine::events", ""),
-    ("speech::splits", ""),
-    ("store::postgres_faults", "a_crash_"),
-    ("store::postgres_faults", "a_claim_in_the_middle_"),
-    ("store::postgres_faults", "what_a_crash_"),
-    ("store::store_disk_full", ""),
-    ("store::store_kill", ""),
-    ("testkit::fold_vectors", ""),
-    ("wire::equivalence", ""),
-    ("wire::fixtures", ""),
+    ("engine::it", "properties::"),
+    ("engine::it", "events::"),
+    ("speech::it", "splits::"),
+    ("store::it", "postgres_faults::a_crash_"),
+    ("store::it", "postgres_faults::a_claim_in_the_middle_"),
+    ("store::it", "postgres_faults::what_a_crash_"),
+    ("store::it", "store_disk_full::"),
+    ("store::it", "store_kill::"),
+    ("testkit::it", "fold_vectors::"),
+    ("wire::it", "equivalence::"),
+    ("wire::it", "fixtures::"),
 ];
 
 /// Test programs to run, and their environment.
 pub(crate) struct TestPrograms<'a> {
-    /// Names of integration tests. Empty: all programs of the workspace, and the examples of its documentation.
-    pub(crate) targets: &'a [&'a str],
+    /// Modules of tests, each with its crate: `server::clients`. Empty: all programs of the workspace, and the examples of its
+    /// documentation.
+    pub(crate) modules: &'a [&'a str],
     pub(crate) variables: Vec<(&'a str, OsString)>,
 }
 
@@ -49,11 +52,11 @@ impl TestPrograms<'_> {
         for built in self.build()? {
             let program = TestProgram::new(&built, &self.variables);
             println!("     Running {}", program.name);
-            for test in program.run(&mut report, SILENCE_MAX)? {
+            for test in program.run(&self.filters(&program.name), &mut report, SILENCE_MAX)? {
                 failed.push((built.clone(), test));
             }
         }
-        if self.targets.is_empty() {
+        if self.modules.is_empty() {
             self.run_examples(&mut report)?;
         }
         if failed.len() > AGAIN_MAX {
@@ -77,13 +80,22 @@ impl TestPrograms<'_> {
 
     /// In an order of their own: cargo's is the one in which they happened to be ready.
     fn build(&self) -> Result<Vec<BuiltExecutable>> {
-        let targets = self.targets.iter().flat_map(|target| ["--test", target]);
+        let target: &[&str] = if self.modules.is_empty() { &[] } else { &["--test", PROGRAM] };
         // Of the whole workspace, so that the same features are chosen and nothing is built twice.
-        let words = ["test", "--workspace", "--no-run"].into_iter().chain(targets);
-        let mut programs = program::executables(ExternalProgram::cargo().args(words))?;
-        programs.retain(|built| built.is_harness);
+        let words = ["test", "--workspace", "--no-run"];
+        let mut programs = program::executables(ExternalProgram::cargo().args(words).args(target))?;
+        programs.retain(|built| {
+            built.is_harness && (self.modules.is_empty() || !self.filters(&built.test_name()).is_empty())
+        });
         programs.sort_by_key(BuiltExecutable::test_name);
         Ok(programs)
+    }
+
+    /// What begins the names of the tests that are wanted of a program; empty: all are.
+    fn filters(&self, program: &str) -> Vec<String> {
+        let wanted = self.modules.iter().filter_map(|module| module.split_once("::"));
+        let of_this = wanted.filter(|(crate_name, _)| program == format!("{crate_name}::{PROGRAM}"));
+        of_this.map(|(_, module)| format!("{module}::")).collect()
     }
 
     fn run_examples(&self, report: &mut TestReport) -> Result<()> {
@@ -120,11 +132,16 @@ impl<'a> TestProgram<'a> {
     }
 
     /// Runs all of its tests and returns those that failed; if it died or hangs, that is one failure.
-    fn run(&self, report: &mut TestReport, silence_max: Duration) -> Result<Vec<FailedTest>> {
-        let (mut output, ended) = self.start(&[], silence_max)?;
+    fn run(
+        &self,
+        filters: &[String],
+        report: &mut TestReport,
+        silence_max: Duration,
+    ) -> Result<Vec<FailedTest>> {
+        let (mut output, ended) = self.start(filters, silence_max)?;
         let failed = std::mem::take(&mut output.failed_tests);
         match ended {
-            EndedProgram::Exited(status) if status.success() || failed.len() == output.failed => {
+            EndedProgram::Exited(status) if output.has_totals && failed.len() == output.failed => {
                 if !status.success() && failed.is_empty() {
                     report.fail(format!("{} ended with {status}, and no test of it had failed", self.name));
                 }
@@ -144,7 +161,8 @@ impl<'a> TestProgram<'a> {
         for attempt in 2..=ATTEMPTS_MAX {
             (self.show)(&format!("     Running {test_name}, alone, attempt {attempt} of {ATTEMPTS_MAX}"));
             let started_at = Instant::now();
-            let (output, ended) = self.start(&["--exact", &test.name, "--test-threads=1"], silence_max)?;
+            let words = ["--exact", &test.name, "--test-threads=1"];
+            let (output, ended) = self.start(&words, silence_max)?;
             let seconds = started_at.elapsed().as_secs_f64();
             match ended {
                 EndedProgram::Silent => {
@@ -181,7 +199,11 @@ impl<'a> TestProgram<'a> {
         format!("{} hangs: it printed nothing for {} s during {tests}", self.name, silence_max.as_secs())
     }
 
-    fn start(&self, words: &[&str], silence_max: Duration) -> Result<(ProgramOutput, EndedProgram)> {
+    fn start(
+        &self,
+        words: &[impl AsRef<OsStr>],
+        silence_max: Duration,
+    ) -> Result<(ProgramOutput, EndedProgram)> {
         let mut output = ProgramOutput::default();
         // Where cargo runs it.
         let program = ExternalProgram::new(&self.built.path)

@@ -17,7 +17,7 @@ pub(crate) struct TestReport {
 /// A test that failed and then passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flake {
-    /// The program and the test: `server::gate revoked_key_ends_the_stream`.
+    /// The program and the test: `server::it gate::revoked_key_ends_the_stream`.
     pub(crate) test: String,
     /// The attempt that passed, and its time.
     pub(crate) outcome: String,
@@ -63,6 +63,8 @@ pub(crate) struct ProgramOutput {
     pub(crate) ignored: usize,
     pub(crate) failed_tests: Vec<FailedTest>,
     pub(crate) skipped: Vec<String>,
+    /// It came to its end.
+    pub(crate) has_totals: bool,
     /// Tests of which the runner said that they take long, and which have not ended.
     pub(crate) slow: Vec<String>,
     section: OutputSection,
@@ -108,6 +110,7 @@ impl ProgramOutput {
         }
         if let Some(totals) = line.strip_prefix("test result: ") {
             self.section = OutputSection::Running;
+            self.has_totals = true;
             for part in totals.split([';', '.']) {
                 let mut words = part.split_whitespace();
                 let (Some(Ok(count)), Some(what)) = (words.next().map(str::parse::<usize>), words.next())

@@ -22,7 +22,7 @@ pub(crate) fn check() -> Result<CheckOutcome> {
         Err(why) => (PathBuf::new(), Some(format!("the archive for this platform: {why}"))),
     };
     let variables = vec![(PROGRAM, shipped.into()), (ARCHIVE, archive.into())];
-    let mut report = TestPrograms { targets: &["shipped", "archive"], variables }.run()?;
+    let mut report = TestPrograms { modules: &["cli::shipped", "cli::archive"], variables }.run()?;
     report.skipped.extend(skipped);
     Ok(CheckOutcome::Tests(report))
 }

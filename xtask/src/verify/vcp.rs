@@ -17,7 +17,7 @@ pub(crate) fn vcp() -> Result<ProofOutcome> {
     }
     let mut figures = Vec::new();
     let status = ExternalProgram::cargo()
-        .args(["test", "--package", "throughline-tools", "--test", "vcp_kinds"])
+        .args(["test", "--package", "throughline-tools", "--test", "it"])
         .args(["--", "of_a_users_checkout", "--nocapture"])
         .lines(|line| {
             println!("{line}");

@@ -1,7 +1,7 @@
 //! Autobahn's WebSocket cases 1 to 7 against a route that says back what it is told.
 //!
 //! The suite is a program for Python 2.7. The same classes of cases run as raw frames against `/v1/ws` itself in
-//! `crates/server/tests/ws_frames.rs`, everywhere and always.
+//! `crates/server/tests/it/ws_frames.rs`, everywhere and always.
 // R: E2
 
 use super::ProofOutcome;

@@ -6,7 +6,7 @@
 
 #![cfg(unix)]
 
-#[path = "../../../store/tests/cluster/mod.rs"]
+#[path = "../../../store/tests/it/cluster/mod.rs"]
 mod cluster;
 
 mod chaos_context;

@@ -11,7 +11,7 @@
 
 mod clock;
 #[cfg(feature = "postgres")]
-#[path = "../../tests/cluster/mod.rs"]
+#[path = "../../tests/it/cluster/mod.rs"]
 mod cluster;
 mod loads;
 mod raw;

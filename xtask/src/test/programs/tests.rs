@@ -25,7 +25,7 @@ fn check(name: &str, script: &str, passed: usize, flakes: &[&str], failures: &[&
     let program = TestProgram { name: format!("cli::{name}"), show: |_| {}, ..TestProgram::new(&built, &[]) };
     let mut report = TestReport::default();
     let silence_max = Duration::from_secs(if name == "hang" { 1 } else { 600 });
-    for test in program.run(&mut report, silence_max).unwrap() {
+    for test in program.run(&[], &mut report, silence_max).unwrap() {
         match program.reason_against(&test) {
             Some(reason) => report.fail(reason),
             None => program.look_again(&test, &mut report, silence_max).unwrap(),
@@ -66,6 +66,13 @@ fn silent_program_is_ended_and_its_slow_test_named() {
 #[test]
 fn program_that_dies_is_a_failure() {
     check("dies", "echo 'test a ... ok'; kill -9 $$", 0, &[], &["cli::dies ended with signal: 9"]);
+    check(
+        "ends",
+        "echo 'test a ... ok'",
+        0,
+        &[],
+        &["cli::ends ended with exit status: 0 before all of its tests had"],
+    );
     check("exits", &format!("{PASSES}; exit 3"), 1, &[], &["and no test of it had failed"]);
 }
 
@@ -80,8 +87,8 @@ fn tests_about_data_are_not_run_again() {
 fn tests_that_are_not_run_again_exist() {
     for (program, start) in NEVER_AGAIN {
         let (crate_name, target) = program.split_once("::").unwrap();
-        let path = |end: &str| format!("crates/{crate_name}/tests/{target}{end}");
-        let source = repository::read(&path(".rs")).or_else(|_| repository::read(&path("/main.rs"))).unwrap();
-        assert!(source.contains(&format!("fn {start}")), "{program}: no test begins with `{start}`");
+        let (file, test) = start.split_once("::").unwrap_or(("main", start));
+        let source = repository::read(&format!("crates/{crate_name}/tests/{target}/{file}.rs")).unwrap();
+        assert!(source.contains(&format!("fn {test}")), "{program}: no test begins with `{start}`");
     }
 }

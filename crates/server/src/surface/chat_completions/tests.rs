@@ -1,7 +1,7 @@
 //! Turns as Chat Completions, out of their logs alone: every answer breaks no rule of the strictest client, says what the
 //! fold says, and the answer without streaming is the same. // R: E2, T13
 
-#[path = "../../../tests/support/check_stream.rs"]
+#[path = "../../../tests/it/support/check_stream.rs"]
 mod check_stream;
 
 use super::{

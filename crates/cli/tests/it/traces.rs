@@ -1,0 +1,130 @@
+//! Traces of `throughline serve`: to the collector that the environment names, and nowhere without one. R: O1
+
+#![cfg(all(unix, feature = "otel"))]
+
+use crate::collector::{Collector, Habit};
+use crate::support::serving;
+use crate::support::serving::{Serving, command};
+use serde_json::Value;
+
+const ASKS: &str = r#"{"input":[{"type":"text","text":"What's the weather in Paris?"}]}"#;
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+/// A turn of the demo model, with its tool, to its end. The lines that the log has of it.
+fn turn(server: &Serving, token: &str) -> Vec<Value> {
+    let headers = format!(
+        "Authorization: Bearer {token}\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n\
+         traceparent: 00-{TRACE}-00f067aa0ba902b7-01\r\n"
+    );
+    let events = server.raw("POST", "/v1/turns", &headers, ASKS);
+    assert!(events.contains("stream_end"), "{events}");
+    let log = server.says("turn_ended");
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| !line["turn_id"].is_null()).collect()
+}
+
+// R: O1
+#[test]
+fn a_turn_is_sent_when_the_server_stops_and_its_trace_is_in_the_log() {
+    let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start(Habit::Takes));
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-team=lines".to_owned()),
+        ("OTEL_SERVICE_NAME", "ours".to_owned()),
+        // It would be sent by itself in an hour.
+        ("OTEL_BSP_SCHEDULE_DELAY", "3600000".to_owned()),
+    ];
+    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let server = Serving::start_with(folder.path(), &["--model", "demo", "--demo-tools"], &variables);
+    let token = server.token().unwrap().to_owned();
+    let lines = turn(&server, &token);
+    assert!(lines.iter().all(|line| line["trace_id"] == TRACE), "{lines:#?}");
+    for msg in ["turn_began", "streaming_tool_call_detected", "streaming_tool_executed", "turn_ended"] {
+        assert!(lines.iter().any(|line| line["msg"] == msg), "{msg} in {lines:#?}");
+    }
+    assert!(collector.rest().is_empty(), "not yet");
+    assert_eq!(server.stop(), Some(0));
+    let received = collector.next();
+    assert!(received.head.starts_with("POST /v1/traces HTTP/1.1"), "{}", received.head);
+    assert!(received.head.to_lowercase().contains("x-team: lines"), "{}", received.head);
+    let names: Vec<&str> = received.spans.iter().map(|span| span.name.as_str()).collect();
+    assert_eq!(names, ["chat demo", "execute_tool demo.weather", "chat demo", "invoke_agent default"]);
+    let root = received.spans.last().unwrap();
+    assert_eq!(
+        (root.trace.as_str(), root.parent.as_str(), root.service.as_str()),
+        (TRACE, "00f067aa0ba902b7", "ours")
+    );
+}
+
+// R: O1
+#[test]
+fn a_collector_that_says_nothing_holds_up_neither_a_turn_nor_the_end() {
+    let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start(Habit::Silent));
+    let url = collector.url();
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()),
+        ("OTEL_BSP_SCHEDULE_DELAY", "1"),
+        // Whoever waited for the collector would do so for an hour, which is longer than anybody here has patience.
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000"),
+        ("OTEL_BSP_EXPORT_TIMEOUT", "3600000"),
+    ];
+    let server = Serving::start_with(folder.path(), &["--model", "demo", "--demo-tools"], &variables);
+    let token = server.token().unwrap().to_owned();
+    turn(&server, &token);
+    // Now it is being waited for, by nobody else.
+    collector.next();
+    for _ in 0..3 {
+        turn(&server, &token);
+    }
+    assert_eq!(server.stop(), Some(0));
+}
+
+// R: O1
+#[test]
+fn a_collector_that_is_away_is_one_line_with_its_address_and_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nobody listens there: the port was given back.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{free}");
+    let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()), ("OTEL_BSP_SCHEDULE_DELAY", "1")];
+    let server = Serving::start_with(folder.path(), &["--model", "demo", "--demo-tools"], &variables);
+    let token = server.token().unwrap().to_owned();
+    let headers = format!(
+        "Authorization: Bearer {token}\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n"
+    );
+    server.raw("POST", "/v1/turns", &headers, ASKS);
+    let line = server.says("collector_failed");
+    let line: Value = serde_json::from_str(line.lines().last().unwrap()).unwrap();
+    assert_eq!((&line["level"], &line["collector"]), (&Value::from("warn"), &Value::from(url.as_str())));
+    assert!(line["error"].as_str().is_some_and(|error| !error.is_empty()), "{line}");
+    assert!(line["remedy"].as_str().is_some_and(|remedy| remedy.contains("OTEL_EXPORTER_OTLP_ENDPOINT")));
+    // More spans are lost, also at the end, and no library complains of it in words of its own.
+    server.raw("POST", "/v1/turns", &headers, ASKS);
+    server.signal("-TERM");
+    let rest: Vec<String> = server.log.iter().collect();
+    let again =
+        rest.iter().filter(|line| line.contains("collector_failed") || line.contains("opentelemetry"));
+    assert_eq!(again.count(), 0, "{rest:#?}");
+}
+
+#[test]
+fn what_cannot_be_is_said_at_the_start_and_what_is_switched_off_is_off() {
+    let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start(Habit::Takes));
+    let url = collector.url();
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str());
+    let mut refused = command(folder.path());
+    refused
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .envs([endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
+    let (status, said) = serving::ended(refused);
+    assert!(status == Some(1) && said.contains("OTEL_EXPORTER_OTLP_") && said.contains("`grpc`"), "{said}");
+    for off in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")] {
+        let folder = tempfile::tempdir().unwrap();
+        let server =
+            Serving::start_with(folder.path(), &["--model", "demo", "--demo-tools"], &[endpoint, off]);
+        let token = server.token().unwrap().to_owned();
+        turn(&server, &token);
+        assert_eq!(server.stop(), Some(0));
+        assert!(collector.rest().is_empty(), "{off:?}");
+    }
+}

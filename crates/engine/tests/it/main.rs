@@ -1,0 +1,17 @@
+//! The turn machine at its boundary: inputs in, events and actions out.
+
+#![allow(clippy::unwrap_used)]
+
+mod script;
+
+mod approvals;
+mod blindness;
+mod event_format;
+mod events;
+mod forced_calls;
+mod outbox;
+mod permissions;
+mod properties;
+mod scenarios;
+mod text_rules;
+mod transitions;

@@ -1,0 +1,142 @@
+//! Errors of the upstream, as clients of chat completions learn of it: a status of the same class, before anything is
+//! sent, and tries that do not multiply. // R: E2, T11
+
+use crate::support::TestServer;
+use crate::support::check_stream::check_stream;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use throughline::config::ServerLimits;
+use throughline::wire::Dialect;
+use throughline::{ThroughlineBuilder, Upstream};
+use throughline_testkit::{ErrorMove, HttpAnswer, ModelScript, ScriptMove, ScriptQueue};
+
+fn failing(status: u16, headers: &[(&str, &str)], body: Value) -> ModelScript {
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    ModelScript { http: Some(HttpAnswer { status, headers, body: Some(body) }), ..ModelScript::default() }
+}
+
+fn error(message: &str, code: &str) -> Value {
+    json!({"error": {"message": message, "type": "x", "param": null, "code": code}})
+}
+
+/// A request as OpenAI's SDKs send it.
+async fn post(server: &TestServer, more: Value) -> reqwest::Response {
+    let mut body = json!({"model": "default", "messages": [{"role": "user", "content": "Hi"}]});
+    for (key, value) in more.as_object().unwrap() {
+        body[key] = value.clone();
+    }
+    let request = server.client().post(server.url("/v1/chat/completions")).json(&body);
+    request.header("x-stainless-retry-count", "0").send().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_failure_keeps_its_class_streamed_or_not() {
+    let table = [
+        (
+            failing(429, &[("retry-after", "7")], error("Slow down", "x")),
+            429,
+            "rate_limit_exceeded",
+            Some("7"),
+        ),
+        (failing(429, &[], error("Slow down", "x")), 429, "rate_limit_exceeded", Some("1")),
+        (failing(503, &[("retry-after", "2")], error("Busy", "x")), 503, "upstream_error", Some("2")),
+        (failing(500, &[], error("Oops", "x")), 502, "upstream_error", None),
+        (failing(429, &[], error("Pay first", "insufficient_quota")), 429, "insufficient_quota", None),
+        (
+            failing(404, &[], error("The model `m` does not exist", "model_not_found")),
+            404,
+            "model_not_found",
+            None,
+        ),
+        (
+            failing(
+                400,
+                &[],
+                error("This model's maximum context length is 8 tokens", "context_length_exceeded"),
+            ),
+            400,
+            "context_length_exceeded",
+            None,
+        ),
+        (failing(400, &[], error("`temperature` is too high", "x")), 400, "upstream_error", None),
+        (failing(401, &[], error("Incorrect API key", "invalid_api_key")), 502, "unauthorized", None),
+    ];
+    for (script, status, code, retry_after) in table {
+        for stream in [true, false] {
+            // A history too long is tried once more with less of it, where there is something to leave out; here is nothing.
+            let server = TestServer::start(ScriptQueue::new([script.clone()])).await;
+            let response = post(&server, json!({"stream": stream})).await;
+            let what = format!("{status} {code}, stream: {stream}");
+            assert_eq!(response.status().as_u16(), status, "{what}");
+            let header =
+                |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+            assert_eq!(header("retry-after").as_deref(), retry_after, "{what}");
+            assert_eq!(header("x-should-retry").is_some(), code == "insufficient_quota", "{what}");
+            let body: Value = response.json().await.unwrap();
+            assert_eq!(body["error"]["code"], code, "{what}: {body}");
+            assert_eq!(server.upstream.requests().len(), 1, "{what}: the client tries again by itself");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_try_again_is_spared_what_passes() {
+    let scripts = [ModelScript::rate_limited(0), ModelScript::status(503), ModelScript::new().say("Hi.")];
+    let server = TestServer::start(ScriptQueue::new(scripts)).await;
+    let body = json!({"model": "default", "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
+    let response = server.client().post(server.url("/v1/chat/completions")).json(&body).send().await.unwrap();
+    assert_eq!(check_stream(&response.bytes().await.unwrap()).content, "Hi.");
+    assert_eq!(server.upstream.requests().len(), 3);
+}
+
+/// Once a tool has run, nobody can send the request again as if nothing had happened: there we try again.
+#[tokio::test]
+async fn a_later_step_is_tried_again_for_every_client() {
+    let scripts = [
+        ModelScript::new().call("weather_today", json!({})),
+        ModelScript::status(503),
+        ModelScript::new().say("Sunny."),
+    ];
+    let server = TestServer::start(ScriptQueue::new(scripts)).await;
+    let response = post(&server, json!({"stream": true})).await;
+    assert_eq!(check_stream(&response.bytes().await.unwrap()).content, "Sunny.");
+}
+
+#[tokio::test]
+async fn an_error_inside_a_stream_that_said_nothing_is_a_status() {
+    let mut limited = ErrorMove::new("Too many");
+    limited.code = Some("rate_limit_exceeded".to_owned());
+    let server =
+        TestServer::start(ScriptQueue::new([ModelScript::new().then(ScriptMove::Error(limited))])).await;
+    assert_eq!(post(&server, json!({"stream": true})).await.status(), StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn a_head_is_held_for_so_long_and_no_longer() {
+    // The model never says anything: the head comes all the same.
+    let limits = ServerLimits { head_hold_ms: 1, ..ServerLimits::default() };
+    let server = TestServer::start_with(
+        ScriptQueue::new([ModelScript::new().then(ScriptMove::Stall)]),
+        |builder| builder,
+        limits,
+    )
+    .await;
+    assert_eq!(post(&server, json!({"stream": true})).await.status(), StatusCode::OK);
+    // And one that is held is not sent before the failure is known, whatever comes first.
+    let limits = ServerLimits { head_hold_ms: 60_000, ..ServerLimits::default() };
+    let slow = failing(503, &[], error("Busy", "x"));
+    let slow = ModelScript { moves: vec![ScriptMove::Pause(50)], ..slow };
+    let server = TestServer::start_with(ScriptQueue::new([slow]), |builder| builder, limits).await;
+    assert_eq!(post(&server, json!({"stream": true})).await.status(), StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn a_model_that_is_not_there_is_404() {
+    // With one upstream every name is taken for one of its models.
+    let other = || Upstream::new("other", Dialect::OpenaiChat, "http://127.0.0.1:9/v1").unwrap();
+    let build = move |builder: ThroughlineBuilder| builder.upstream(other()).model("test/m");
+    let server = TestServer::start_with(ScriptQueue::new([]), build, ServerLimits::default()).await;
+    let response = post(&server, json!({"model": "nosuch/x"})).await;
+    let (status, body) = (response.status(), response.json::<Value>().await.unwrap());
+    assert_eq!((status.as_u16(), &body["error"]["code"]), (404, &json!("model_not_found")), "{body}");
+}

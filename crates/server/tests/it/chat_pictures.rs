@@ -1,0 +1,97 @@
+//! Pictures in chats: they are kept once however often they come, and bodies may be as large as the limit that is theirs. // R: R2, T12
+
+use crate::gated::{Gated, settings};
+use crate::support::TestServer;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+use throughline::config::{ServerLimits, ServerSettings};
+use throughline_server::KeyScope;
+use throughline_testkit::{ModelScript, ScriptQueue};
+
+fn picture(bytes: usize) -> String {
+    let content: Vec<u8> = (0..bytes).map(|n| (n * 31 % 253) as u8).collect();
+    format!("data:image/png;base64,{}", BASE64.encode(content))
+}
+
+fn chat(pictures: &[String], text: &str) -> Value {
+    let mut content = vec![json!({"type": "text", "text": text})];
+    content.extend(pictures.iter().map(|url| json!({"type": "image_url", "image_url": {"url": url}})));
+    json!({"model": "default", "messages": [{"role": "user", "content": content}]})
+}
+
+#[tokio::test]
+async fn a_picture_that_comes_with_every_message_is_kept_once_and_reaches_the_model_each_time() {
+    let server =
+        TestServer::start(ScriptQueue::new([ModelScript::new().say("One."), ModelScript::new().say("Two.")]))
+            .await;
+    // Larger than what `body_bytes_max` lets through: a phone's photo.
+    let photo = picture(5 << 20);
+    for answer in ["One.", "Two."] {
+        let (status, said) =
+            server.post("/v1/chat/completions", chat(std::slice::from_ref(&photo), "What is it?")).await;
+        assert_eq!((status, &said["choices"][0]["message"]["content"]), (200, &json!(answer)), "{said}");
+        let sent = server.upstream.exchanges().pop().unwrap().request.body;
+        let sent: Value = serde_json::from_slice(&sent).unwrap();
+        let last = sent["messages"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(last["content"][1]["image_url"]["url"], json!(photo), "as it was");
+    }
+    let (_, files) = server.get("/v1/files").await;
+    assert_eq!(files["items"].as_array().unwrap().len(), 1, "{files}");
+}
+
+#[tokio::test]
+async fn text_has_limits_of_its_own_which_are_those_of_the_other_routes() {
+    let limits = ServerLimits {
+        message_bytes_max: 1_000,
+        history_bytes_max: 2_000,
+        body_bytes_max: 10_000,
+        ..ServerLimits::default()
+    };
+    let replies = (0..2).map(|_| ModelScript::new().say("Hi."));
+    let server = TestServer::start_with(ScriptQueue::new(replies), |builder| builder, limits).await;
+    let history = |bytes: usize| {
+        json!({"model": "default", "messages": [
+            {"role": "user", "content": "a".repeat(bytes / 2)},
+            {"role": "assistant", "content": "b".repeat(bytes - bytes / 2)},
+            {"role": "user", "content": "Hi"}]})
+    };
+    let pictures = [picture(40_000), picture(40_000)];
+    for (body, status, limit) in [
+        (chat(&pictures, &"x".repeat(1_000)), 200, ""),
+        (chat(&pictures, &"x".repeat(1_001)), 413, "message_bytes_max"),
+        (history(2_000), 200, ""),
+        (history(2_001), 413, "history_bytes_max"),
+        (chat(&[], &"x".repeat(10_000)), 413, "body_bytes_max"),
+    ] {
+        let (got, said) = server.post("/v1/chat/completions", body).await;
+        assert_eq!(got, status, "{said}");
+        if status == 413 {
+            assert!(said["error"]["remedy"].as_str().unwrap().contains(limit), "{said}");
+        }
+    }
+}
+
+/// A client that is still sending is let finish, so that it reads why.
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_with_the_settings_name_while_it_is_still_coming() {
+    let limits = ServerLimits { chat_body_bytes_max: 100_000, ..ServerLimits::default() };
+    let server = Gated::start(ScriptQueue::new([]), &ServerSettings { limits, ..settings() }).await;
+    let (key, _) = server.key(&[KeyScope::Chat]).await;
+    let bearer = format!("Bearer {key}");
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    let body = chat(&[picture(3 << 20)], "Look").to_string();
+    let answer = server.ask("POST", "/v1/chat/completions", &headers, &body).await;
+    assert_eq!((answer.status, answer.code().as_str()), (413, "chat_body_bytes_max"), "{answer:?}");
+    assert!(answer.body.contains("raise `chat_body_bytes_max`"), "{answer:?}");
+    // Without saying beforehand how much it is.
+    let chunk = format!("{:x}\r\n{body}\r\n", body.len());
+    let said = server
+        .raw(&format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\n\
+             Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}0\r\n\r\n",
+            server.address
+        ))
+        .await;
+    assert!(said.starts_with("HTTP/1.1 413") && said.contains("chat_body_bytes_max"), "{said}");
+}

@@ -1,0 +1,346 @@
+//! Connections that are slow, large, many or leaving; certificates; and the end. R: R3, R4, O2
+
+use crate::gated::{Gated, read_all, settings};
+use crate::support;
+use std::net::SocketAddr;
+use std::time::Duration;
+use throughline::config::{AuthMode, ServerLimits, ServerSettings};
+use throughline_server::{BIND_RETRY_FOR, BindError, HttpServer, KeyScope, ServeOutcome};
+use throughline_testkit::ScriptQueue;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+fn silent() -> ScriptQueue {
+    ScriptQueue::new([])
+}
+
+/// Times that a test can wait for.
+fn hasty() -> ServerSettings {
+    let limits = ServerLimits { header_ms_max: 200, body_ms_max: 200, ..ServerLimits::default() };
+    ServerSettings { limits, ..settings() }
+}
+
+/// Sizes that are quickly sent.
+fn narrow() -> ServerSettings {
+    let limits = ServerLimits {
+        body_bytes_max: 64 << 10,
+        header_bytes_max: 16 << 10,
+        json_depth_max: 8,
+        ..ServerLimits::default()
+    };
+    ServerSettings { limits, ..settings() }
+}
+
+/// The server's reply to a client that sends this and then nothing; it hangs up soon.
+async fn send_raw(server: &Gated, bytes: &str) -> String {
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    socket.write_all(bytes.as_bytes()).await.unwrap();
+    let said = tokio::time::timeout(support::PATIENCE, read_all(&mut socket)).await;
+    said.unwrap_or_else(|_| panic!("the server waits for ever behind {bytes:?}"))
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_go_on_is_not_waited_for() {
+    let server = Gated::start(silent(), &hasty()).await;
+    let (key, _) = server.key(&[KeyScope::Chat]).await;
+    for head in [
+        "",
+        "G",
+        "PRI * HTTP/2.0\r\n\r\n",
+        "GET /healthz HT",
+        "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+    ] {
+        let said = send_raw(&server, head).await;
+        assert!(!said.contains("200 OK"), "{head}: {said}");
+    }
+    // A body that does not come: with a good key, and with none.
+    let of = |key: &str| {
+        format!(
+            "POST /v1/turns HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n{key}\r\n{{",
+            server.address
+        )
+    };
+    let said = send_raw(&server, &of(&format!("Authorization: Bearer {key}\r\n"))).await;
+    assert!(said.starts_with("HTTP/1.1 408") && said.contains("body_ms_max"), "{said}");
+    let said = send_raw(&server, &of("")).await;
+    assert!(said.starts_with("HTTP/1.1 401"), "{said}");
+    // An answered connection that is not used again.
+    let said = send_raw(&server, &format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address)).await;
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_with_the_limits_name() {
+    let server = Gated::start(silent(), &narrow()).await;
+    let (key, _) = server.key(&[KeyScope::Chat]).await;
+    let bearer = format!("Bearer {key}");
+    let headers = [("Authorization", bearer.as_str()), JSON];
+    // Said beforehand: refused unread, also without a key.
+    for headers in [&headers[..], &[JSON]] {
+        let answer = server.ask("POST", "/v1/turns", headers, &" ".repeat((64 << 10) + 1)).await;
+        assert_eq!((answer.status, answer.code().as_str()), (413, "body_bytes_max"), "{answer:?}");
+    }
+    // Not said beforehand.
+    let chunk = "x".repeat(32 << 10);
+    let chunks: String = (0..3).map(|_| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect();
+    let said = server
+        .raw(&format!(
+            "POST /v1/turns HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nContent-Type: application/json\r\n\
+             Transfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n",
+            server.address
+        ))
+        .await;
+    assert!(said.starts_with("HTTP/1.1 413") && said.contains("body_bytes_max"), "{said}");
+    // Nested.
+    let answer = server.ask("POST", "/v1/turns", &headers, &"[".repeat(9)).await;
+    assert_eq!((answer.status, answer.code().as_str()), (400, "json_depth_max"));
+    // However it is called: what is read as JSON is bounded as JSON.
+    for kind in
+        ["Application/JSON", "application/json;charset=utf-8", "application/vnd.api+JSON", "text/x+json"]
+    {
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", kind)];
+        let answer = server.ask("POST", "/v1/turns", &headers, &"[".repeat(9)).await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, "json_depth_max"), "{kind}");
+    }
+    // A head.
+    let long = format!(
+        "GET /healthz HTTP/1.1\r\nHost: {}\r\nX-Long: {}\r\n\r\n",
+        server.address,
+        "x".repeat(40 << 10)
+    );
+    let said = server.raw(&long).await;
+    assert!(said.starts_with("HTTP/1.1 431") || said.is_empty(), "{said}");
+    let answer = server.ask("GET", "/healthz", &[], "").await;
+    assert_eq!(answer.status, 200, "and it goes on");
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_takes_its_connection_with_it_and_nothing_else() {
+    async fn panics() -> &'static str {
+        panic!("as it was asked to")
+    }
+    let limits = ServerLimits { connections_max: 1, ..ServerLimits::default() };
+    let bound = HttpServer::bind(&ServerSettings { limits, ..settings() }).unwrap();
+    let address = bound.address();
+    let app = axum::Router::new()
+        .route("/boom", axum::routing::get(panics))
+        .route("/", axum::routing::get(|| async { "well" }));
+    let (wish, wishes) = tokio::sync::mpsc::channel(1);
+    let serving = tokio::spawn(bound.serve(app, wishes, std::future::ready(())));
+    let ask = async |path: &str| {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.unwrap();
+        tokio::time::timeout(support::PATIENCE, read_all(&mut socket)).await.expect("an answer or an end")
+    };
+    // There is one place: a panic gives it back.
+    for _ in 0..3 {
+        assert_eq!(ask("/boom").await, "");
+        assert!(ask("/").await.ends_with("well"));
+    }
+    wish.send(()).await.unwrap();
+    assert_eq!(serving.await.unwrap(), ServeOutcome::Drained);
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_wait_for_a_place() {
+    let limits = ServerLimits { connections_max: 2, ..ServerLimits::default() };
+    let server = Gated::start(silent(), &ServerSettings { limits, ..settings() }).await;
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+    let mut places = Vec::new();
+    for _ in 0..2 {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        socket.write_all(request.as_bytes()).await.unwrap();
+        socket.readable().await.unwrap();
+        places.push(socket);
+    }
+    let mut third = TcpStream::connect(server.address).await.unwrap();
+    third.write_all(request.as_bytes()).await.unwrap();
+    let waits = tokio::time::timeout(Duration::from_millis(200), third.readable()).await;
+    assert!(waits.is_err(), "it has no place yet");
+    drop(places.pop());
+    tokio::time::timeout(support::PATIENCE, third.readable()).await.expect("a place is free").unwrap();
+}
+
+/// An answer up to the end of its JSON.
+async fn read_to_brace(socket: &mut TcpStream) -> String {
+    let mut read = String::new();
+    while !read.ends_with('}') {
+        read.push(char::from(socket.read_u8().await.unwrap()));
+    }
+    read
+}
+
+/// Below the ports that a system gives to whoever wants any: when it is free again, nobody else has it.
+fn own_address() -> SocketAddr {
+    let first = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    let mut addresses = (first..32_000).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    addresses.find(|address| std::net::TcpListener::bind(address).is_ok()).expect("a free port")
+}
+
+#[tokio::test]
+async fn it_stops_accepting_drains_and_closes_what_is_idle() {
+    let (drain, drained) = oneshot::channel::<()>();
+    let wait = async move { drained.await.unwrap_or(()) };
+    let again = ServerSettings { listen: own_address(), ..settings() };
+    let mut server = Gated::start_draining(silent(), &again, wait).await;
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+    let mut idle = TcpStream::connect(server.address).await.unwrap();
+    idle.write_all(request.as_bytes()).await.unwrap();
+    assert!(read_to_brace(&mut idle).await.starts_with("HTTP/1.1 200"));
+    server.wish.send(()).await.unwrap();
+    // The port is free, which is how its end is seen.
+    support::eventually("the port is free", async || match HttpServer::bind(&again) {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(matches!(error, BindError::InUse { .. }), "{error}");
+            false
+        }
+    })
+    .await;
+    // What was open is served while it drains, and learns of it.
+    idle.write_all(request.as_bytes()).await.unwrap();
+    assert!(read_to_brace(&mut idle).await.starts_with("HTTP/1.1 200"));
+    idle.write_all(request.replace("healthz", "readyz").as_bytes()).await.unwrap();
+    let said = read_to_brace(&mut idle).await;
+    assert!(said.starts_with("HTTP/1.1 503") && said.contains("draining"), "{said}");
+    drain.send(()).unwrap();
+    let served = server.serving.take().unwrap();
+    assert_eq!(
+        tokio::time::timeout(support::PATIENCE, served).await.unwrap().unwrap(),
+        ServeOutcome::Drained
+    );
+    assert_eq!(read_all(&mut idle).await, "");
+}
+
+#[tokio::test]
+async fn a_second_wish_ends_it_at_once() {
+    let mut server = Gated::start_draining(silent(), &settings(), std::future::pending()).await;
+    server.wish.send(()).await.unwrap();
+    server.wish.send(()).await.unwrap();
+    let served = server.serving.take().unwrap();
+    assert_eq!(
+        tokio::time::timeout(support::PATIENCE, served).await.unwrap().unwrap(),
+        ServeOutcome::Aborted
+    );
+}
+
+fn refused(settings: &ServerSettings) -> BindError {
+    match HttpServer::bind(settings) {
+        Ok(bound) => panic!("it listens on {}", bound.address()),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn it_says_why_it_cannot_listen_and_what_helps() {
+    let open = ServerSettings { listen: ([0, 0, 0, 0], 0).into(), auth: AuthMode::Off, ..settings() };
+    let error = refused(&open);
+    assert!(matches!(error, BindError::PublicWithoutKeys { .. }), "{error}");
+    assert!(error.to_string().contains("without keys") && error.remedy().contains("127.0.0.1"), "{error}");
+    let first = HttpServer::bind(&settings()).unwrap();
+    let error = refused(&ServerSettings { listen: first.address(), ..settings() });
+    assert!(matches!(error, BindError::InUse { .. }), "{error}");
+    assert!(
+        error
+            .remedy()
+            .contains(&format!("--listen 127.0.0.1:{}", first.address().port().wrapping_add(1).max(1024)))
+    );
+    // Of a block that is for documentation (RFC 5737).
+    let error =
+        refused(&ServerSettings { listen: "192.0.2.1:0".parse::<SocketAddr>().unwrap(), ..settings() });
+    assert!(matches!(error, BindError::NotLocal { .. }), "{error}");
+    let everywhere = HttpServer::bind(&ServerSettings { listen: ([0, 0, 0, 0], 0).into(), ..settings() });
+    assert!(everywhere.is_ok(), "with keys it may");
+}
+
+// Somebody who holds the port is dying: seen once right after `kill -9`.
+#[tokio::test(start_paused = true)]
+async fn a_port_that_is_freed_within_a_second_is_taken_and_one_that_is_not_is_refused() {
+    let holder = HttpServer::bind(&settings()).unwrap();
+    let same = ServerSettings { listen: holder.address(), ..settings() };
+    let (began, freed_after) = (tokio::time::Instant::now(), BIND_RETRY_FOR - Duration::from_millis(50));
+    let frees = async {
+        tokio::time::sleep(freed_after).await;
+        drop(holder);
+    };
+    let (bound, ()) = tokio::join!(HttpServer::bind_with_retry(&same), frees);
+    let bound = bound.unwrap();
+    assert_eq!(bound.address(), same.listen);
+    assert!(began.elapsed() >= freed_after && began.elapsed() <= BIND_RETRY_FOR);
+
+    let began = tokio::time::Instant::now();
+    let Err(error) = HttpServer::bind_with_retry(&same).await else { panic!("two listen on one port") };
+    assert_eq!(error.to_string(), format!("{} is taken: another program listens there", same.listen));
+    assert!(began.elapsed() >= BIND_RETRY_FOR);
+    assert!(began.elapsed() < BIND_RETRY_FOR + Duration::from_millis(100));
+}
+
+#[cfg(feature = "tls-server")]
+mod tls {
+    use super::*;
+    use std::path::Path;
+    use throughline::config::TlsSection;
+
+    fn write(folder: &Path, name: &str) -> (TlsSection, String) {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+        let files = TlsSection { cert: folder.join("cert.pem"), key: folder.join("key.pem") };
+        std::fs::write(&files.cert, made.cert.pem()).unwrap();
+        std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        (files, made.cert.pem())
+    }
+
+    async fn get(server: &Gated, certificate: &str) -> reqwest::Result<reqwest::Response> {
+        let root = reqwest::Certificate::from_pem(certificate.as_bytes()).unwrap();
+        let client = reqwest::Client::builder().tls_certs_only([root]).no_proxy().build().unwrap();
+        client.get(format!("https://localhost:{}/healthz", server.address.port())).send().await
+    }
+
+    #[tokio::test]
+    async fn https_is_spoken_and_a_new_certificate_taken() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let (files, first) = write(folder.path(), "localhost");
+        let server = Gated::start(silent(), &ServerSettings { tls: Some(files), ..settings() }).await;
+        let answer = get(&server, &first).await.unwrap();
+        assert_eq!((answer.status().as_u16(), answer.version()), (200, http::Version::HTTP_2));
+        // Who speaks no TLS gets nothing.
+        let said = server.raw("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        assert!(!said.contains("HTTP/1.1"), "{said}");
+        let (_, second) = write(folder.path(), "localhost");
+        let is_taken = async || get(&server, &second).await.is_ok();
+        support::eventually("the new certificate is taken", is_taken).await;
+        assert!(get(&server, &first).await.is_err(), "the old one is gone");
+    }
+
+    #[tokio::test]
+    async fn a_certificate_that_cannot_be_used_is_said_with_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (files, _) = write(folder.path(), "localhost");
+        let with = |files: &TlsSection| {
+            refused(&ServerSettings { tls: Some(files.clone()), ..settings() }).to_string()
+        };
+        let missing = TlsSection { cert: folder.path().join("none.pem"), ..files.clone() };
+        assert!(
+            with(&missing).contains("the certificate") && with(&missing).contains("none.pem"),
+            "{}",
+            with(&missing)
+        );
+        std::fs::write(&files.key, "no key").unwrap();
+        assert!(with(&files).contains("the private key"), "{}", with(&files));
+        let (other, _) = write(
+            &{
+                let other = folder.path().join("other");
+                std::fs::create_dir(&other).unwrap();
+                other
+            },
+            "localhost",
+        );
+        let (mixed, _) = write(folder.path(), "localhost");
+        std::fs::copy(&other.key, &mixed.key).unwrap();
+        assert!(with(&mixed).contains("cannot be used"), "{}", with(&mixed));
+    }
+}

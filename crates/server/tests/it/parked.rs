@@ -1,0 +1,230 @@
+//! Turns that wait for nobody but their requester are parked: they lock nobody out, and there are not too many of them.
+//! // R: E2, R4
+
+use crate::support::check_stream::{Answer, check_stream};
+use crate::support::{self, TestServer, eventually};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use throughline::config::ServerLimits;
+use throughline_testkit::seen::SeenMessage;
+use throughline_testkit::{ModelScript, ScriptMove, SeenRequest};
+
+/// Asks the client for its clock if it is asked for the time; says when it got it; stalls if it is asked to.
+fn clockmaker(seen: &SeenRequest) -> ModelScript {
+    match seen.messages.last() {
+        Some(SeenMessage::User { text, .. }) if text == "Time?" => {
+            ModelScript::new().call("local_time", json!({"zone": "Oslo"}))
+        }
+        Some(SeenMessage::User { text, .. }) if text == "Wait" => ModelScript::new().then(ScriptMove::Stall),
+        Some(SeenMessage::Results(results)) if results[0].text == "wait" => {
+            ModelScript::new().then(ScriptMove::Stall)
+        }
+        Some(SeenMessage::Results(results)) => ModelScript::new().say(format!("It is {}.", results[0].text)),
+        _ => ModelScript::new().say("Hello."),
+    }
+}
+
+async fn serve(limits: ServerLimits) -> TestServer {
+    TestServer::start_with(clockmaker, |builder| builder, limits).await
+}
+
+fn chat(messages: Value) -> Value {
+    let clock =
+        json!([{"type": "function", "function": {"name": "local_time", "parameters": {"type": "object"}}}]);
+    json!({"model": "default", "stream": true, "tools": clock, "messages": messages})
+}
+
+fn user(text: &str) -> Value {
+    json!([{"role": "user", "content": text}])
+}
+
+async fn post(server: &TestServer, body: Value) -> reqwest::Response {
+    server.client().post(server.url("/v1/chat/completions")).json(&body).send().await.unwrap()
+}
+
+/// One whole answer, and the turn behind it.
+async fn answer(server: &TestServer, messages: Value) -> (String, Answer) {
+    let response = post(server, chat(messages)).await;
+    let (status, headers) = (response.status(), response.headers().clone());
+    let bytes = response.bytes().await.unwrap();
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&bytes));
+    (headers["throughline-turn-id"].to_str().unwrap().to_owned(), check_stream(&bytes))
+}
+
+/// An answer that ended with a call of the client's, whose result never comes.
+async fn unanswered(server: &TestServer) -> (String, Answer) {
+    let (turn, answer) = answer(server, user("Time?")).await;
+    assert_eq!(answer.finish.as_deref(), Some("tool_calls"));
+    (turn, answer)
+}
+
+/// The client's next request when it has run its tool.
+fn with_result(answer: &Answer, result: &str) -> Value {
+    let (id, name, arguments) = &answer.calls[0];
+    json!([
+        {"role": "user", "content": "Time?"},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}]},
+        {"role": "tool", "tool_call_id": id, "content": result},
+    ])
+}
+
+/// The turns that have not ended: their ids, and what they wait for.
+async fn open_turns(server: &TestServer) -> Vec<(String, Option<String>)> {
+    let (status, list) = server.get("/v1/turns").await;
+    assert_eq!(status, 200, "{list}");
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let turns = list["items"].as_array().unwrap().iter();
+    turns.map(|turn| (text(&turn["turn_id"]).unwrap(), text(&turn["waits_for"]))).collect()
+}
+
+/// End of a turn, and the text of its notice.
+async fn end_of(server: &TestServer, turn: &str) -> (String, String) {
+    let events = server.follow(turn, 0).await.rest().await;
+    let notice = events.iter().find(|event| event.data["kind"] == "notice");
+    let notice = notice.map_or(String::new(), |notice| notice.data["text"].as_str().unwrap().to_owned());
+    (events.last().unwrap().data["status"].as_str().unwrap().to_owned(), notice)
+}
+
+#[tokio::test]
+async fn twelve_calls_that_nobody_answers_lock_nobody_out() {
+    let server = serve(ServerLimits::default()).await;
+    let mut parked = Vec::new();
+    for _ in 0..12 {
+        parked.push(unanswered(&server).await);
+    }
+    let (answered, hello) = answer(&server, user("Hi")).await;
+    assert_eq!(hello.content, "Hello.");
+
+    // They can be seen, and stopped. The row of a turn ends after its answer has.
+    eventually("the answered turn has ended", async || {
+        open_turns(&server).await.iter().all(|(turn, _)| *turn != answered)
+    })
+    .await;
+    let open = open_turns(&server).await;
+    assert_eq!(open.len(), 12, "{open:?}");
+    assert!(open.iter().all(|(_, waits)| waits.as_deref() == Some("tool_results")), "{open:?}");
+    assert!(parked.iter().all(|(turn, _)| open.iter().any(|(id, _)| id == turn)));
+    let (first, _) = &parked[0];
+    assert_eq!(server.post(&format!("/v1/turns/{first}/cancel"), json!({})).await.0, 202);
+    assert_eq!(end_of(&server, first).await.0, "cancelled");
+
+    // Each of the others goes on where it was.
+    let (turn, asked) = &parked[11];
+    let (went_on, answer) = answer(&server, with_result(asked, "12:30")).await;
+    assert_eq!((&went_on, answer.content.as_str()), (turn, "It is 12:30."));
+}
+
+#[tokio::test]
+async fn the_oldest_of_too_many_is_ended_and_its_client_is_answered_by_a_new_turn() {
+    let limits = ServerLimits { parked_turns_per_key_max: 2, ..ServerLimits::default() };
+    let server = serve(limits).await;
+    let (oldest, asked) = unanswered(&server).await;
+    let (second, _) = unanswered(&server).await;
+    assert_eq!(open_turns(&server).await.len(), 2, "as many as may wait");
+    let (third, _) = unanswered(&server).await;
+    let (status, notice) = end_of(&server, &oldest).await;
+    assert_eq!(status, "cancelled");
+    assert!(notice.contains("parked_turns_per_key_max"), "{notice}");
+    let (_, call) = server.get(&format!("/v1/turns/{oldest}")).await;
+    assert!(!call.to_string().contains("by the user"), "{call}");
+
+    let (anew, answer) = answer(&server, with_result(&asked, "12:30")).await;
+    assert_eq!(answer.content, "It is 12:30.");
+    assert!(![oldest, second.clone(), third.clone()].contains(&anew));
+    let mut open: Vec<_> = open_turns(&server).await.into_iter().map(|(turn, _)| turn).collect();
+    open.retain(|turn| *turn != anew);
+    assert_eq!(open, [second, third]);
+}
+
+#[tokio::test]
+async fn a_turn_that_goes_on_counts_again() {
+    let limits = ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() };
+    let server = serve(limits).await;
+    let (_, one) = unanswered(&server).await;
+    let (two, other) = unanswered(&server).await;
+    let running = post(&server, chat(with_result(&one, "wait"))).await;
+    assert_eq!(running.status(), 200);
+    for refused in [chat(user("Hi")), chat(with_result(&other, "12:30"))] {
+        let response = post(&server, refused).await;
+        assert_eq!(response.status(), 429);
+        assert_eq!(response.json::<Value>().await.unwrap()["error"]["code"], "too_many_turns");
+    }
+    // The refused one still waits, and goes on when there is room.
+    let turn = running.headers()["throughline-turn-id"].to_str().unwrap().to_owned();
+    drop(running);
+    assert_eq!(end_of(&server, &turn).await.0, "cancelled");
+    eventually("one turn is left", async || open_turns(&server).await.len() <= 1).await;
+    let (went_on, answer) = answer(&server, with_result(&other, "12:30")).await;
+    assert_eq!((went_on, answer.content.as_str()), (two, "It is 12:30."));
+}
+
+#[tokio::test]
+async fn a_turn_that_somebody_else_answers_counts_again() {
+    let limits = ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() };
+    let server = serve(limits).await;
+    let (turn, _) = unanswered(&server).await;
+    let events = server.follow(&turn, 0).await.until("tool_start").await;
+    let call = events.last().unwrap().data["tool_id"].as_str().unwrap().to_owned();
+    let result = json!({"status": "success", "output": "wait"});
+    let (status, said) = server.post(&format!("/v1/turns/{turn}/calls/{call}/result"), result).await;
+    assert_eq!(status, 200, "{said}");
+    eventually("it runs again", async || open_turns(&server).await == [(turn.clone(), None)]).await;
+    assert_eq!(post(&server, chat(user("Hi"))).await.status(), 429);
+}
+
+#[tokio::test]
+async fn of_many_turns_at_once_no_more_run_than_may() {
+    let server = serve(ServerLimits::default()).await;
+    let turns_max = ServerLimits::default().turns_per_key_max as usize;
+    let starts = join_all((0..12).map(|_| server.post("/v1/turns", support::saying("Wait")))).await;
+    let count = |status: u16| starts.iter().filter(|(given, _)| *given == status).count();
+    assert_eq!((count(201), count(429)), (turns_max, 12 - turns_max), "{starts:?}");
+    // A place that was kept in vain is given back.
+    let (_, open) = server.get("/v1/turns").await;
+    let turn = open["items"][0]["turn_id"].as_str().unwrap().to_owned();
+    server.post(&format!("/v1/turns/{turn}/cancel"), json!({})).await;
+    eventually("one has ended", async || open_turns(&server).await.len() < turns_max).await;
+    let nobody = json!({"input": [{"type": "text", "text": "Hi"}], "agent": "nobody"});
+    for _ in 0..3 {
+        assert_eq!(server.post("/v1/turns", nobody.clone()).await.0, 400);
+    }
+    assert_eq!(server.post("/v1/turns", support::saying("Wait")).await.0, 201);
+}
+
+// R: O2
+#[tokio::test]
+async fn a_server_that_stops_does_not_wait_for_parked_turns() {
+    let server = serve(ServerLimits::default()).await;
+    let (turn, asked) = unanswered(&server).await;
+    // Longer than a test may take.
+    let drained = tokio::time::timeout(support::PATIENCE, server.drain(support::PATIENCE * 60)).await;
+    assert_eq!(drained.expect("it stops").handed_over, 1);
+    let server = server.restart().await;
+    let (went_on, answer) = answer(&server, with_result(&asked, "12:30")).await;
+    assert_eq!((went_on, answer.content.as_str()), (turn, "It is 12:30."));
+}
+
+// R: S2
+#[tokio::test]
+async fn parked_turns_are_parked_after_a_restart() {
+    let limits =
+        ServerLimits { turns_per_key_max: 2, parked_turns_per_key_max: 3, ..ServerLimits::default() };
+    let server = serve(limits).await;
+    let mut parked = Vec::new();
+    for _ in 0..3 {
+        parked.push(unanswered(&server).await);
+    }
+    let server = server.restart().await;
+    let open = open_turns(&server).await;
+    assert_eq!(open.iter().filter(|(_, waits)| waits.is_some()).count(), 3, "{open:?}");
+    assert_eq!(answer(&server, user("Hi")).await.1.content, "Hello.");
+    let (turn, asked) = &parked[2];
+    let (went_on, answer) = answer(&server, with_result(asked, "12:30")).await;
+    assert_eq!((&went_on, answer.content.as_str()), (turn, "It is 12:30."));
+    // The limit holds over it: of three and two more, two are ended.
+    for _ in 0..3 {
+        unanswered(&server).await;
+    }
+    eventually("three are left", async || open_turns(&server).await.len() <= 3).await;
+}

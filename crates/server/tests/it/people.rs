@@ -1,0 +1,211 @@
+//! Several people with keys of their own, over real sockets: what is one's is nobody else's, and limits hold. R: O5, R4
+
+use crate::house::{House, answers, walk_every_route};
+use crate::support::saying;
+use serde_json::{Value, json};
+use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue};
+
+#[tokio::test]
+async fn no_route_of_the_description_shows_or_changes_what_is_another_persons() {
+    let house = House::start(answers(8)).await;
+    for name in ["ann", "bob"] {
+        house.done("POST", "/v1/users", json!({"name": name, "is_admin": name == "ann"})).await;
+    }
+    let ann = house.key("ann", json!({"scopes": ["chat", "tools", "admin"]})).await;
+    let bob = house.key("bob", json!({})).await;
+    walk_every_route(&house, &ann, &bob).await;
+}
+
+#[tokio::test]
+async fn people_are_added_changed_and_removed_and_their_keys_with_them() {
+    let house = House::start(answers(4)).await;
+    let only = house.done("GET", "/v1/users", Value::Null).await;
+    assert_eq!((only["items"].as_array().unwrap().len(), &only["items"][0]["name"]), (1, &json!("local")));
+    let ask = |method: &'static str, path: &'static str, body: Value| {
+        let house = &house;
+        async move {
+            let (status, said) = house.ask(&house.admin, method, path, body).await;
+            (status, said["error"]["code"].as_str().unwrap_or_default().to_owned())
+        }
+    };
+    for (name, expected) in [
+        ("Bob", (201, "")),
+        ("bob", (409, "exists")),
+        ("local", (409, "exists")),
+        ("b b", (400, "bad_name")),
+        ("b\u{200b}b", (400, "bad_name")),
+    ] {
+        let (status, code) = ask("POST", "/v1/users", json!({ "name": name })).await;
+        assert_eq!((status, code.as_str()), expected, "{name:?}");
+    }
+    let admin_key = json!({"name": "k", "user": "bob", "scopes": ["admin"]});
+    assert_eq!(ask("POST", "/v1/keys", admin_key.clone()).await, (400, "not_admin".to_owned()));
+    let nobodys = json!({"name": "k", "user": "nobody"});
+    assert_eq!(ask("POST", "/v1/keys", nobodys).await, (404, "not_found".to_owned()));
+    house.done("PATCH", "/v1/users/bob", json!({"is_admin": true})).await;
+    let admin = house.done("POST", "/v1/keys", admin_key).await["key"].as_str().unwrap().to_owned();
+    assert_eq!(house.ask(&admin, "GET", "/v1/users", Value::Null).await.0, 200);
+    assert_eq!(
+        house.ask(&admin, "DELETE", "/v1/users/bob", Value::Null).await.1["error"]["code"],
+        "own_user"
+    );
+    house.done("PATCH", "/v1/users/bob", json!({"is_admin": false})).await;
+    // A list is no object, even if its items could be its fields.
+    let list = json!({"limits": [1, 2]});
+    assert_eq!(ask("PATCH", "/v1/users/bob", list).await, (400, "invalid_value".to_owned()));
+    assert_eq!(house.ask(&admin, "GET", "/v1/users", Value::Null).await.0, 403, "the key has lost its scope");
+    for (method, path, body) in
+        [("DELETE", "/v1/users/local", Value::Null), ("PATCH", "/v1/users/local", json!({"is_admin": false}))]
+    {
+        assert_eq!(ask(method, path, body).await, (409, "first_user".to_owned()), "{method}");
+    }
+
+    // What Bob said stays when he is removed, and is his again when he is back.
+    let key = house.key("bob", json!({})).await;
+    house.turn(&key, "Mine").await;
+    let removed = house.done("DELETE", "/v1/users/bob", Value::Null).await;
+    assert_eq!((&removed["keys_revoked"], &removed["deleted"]), (&json!(2), &Value::Null));
+    assert_eq!(house.ask(&key, "GET", "/v1/me", Value::Null).await.0, 401);
+    assert_eq!(ask("POST", "/v1/keys", json!({"name": "k", "user": "bob"})).await.0, 404);
+    house.done("POST", "/v1/users", json!({"name": "bob"})).await;
+    let key = house.key("bob", json!({})).await;
+    let (_, me) = house.ask(&key, "GET", "/v1/me", Value::Null).await;
+    assert_eq!((&me["user"], &me["scopes"]), (&json!("bob"), &json!(["chat", "tools"])));
+    let (_, listed) = house.ask(&key, "GET", "/v1/conversations", Value::Null).await;
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+    let removed = house.done("DELETE", "/v1/users/bob?data=delete", Value::Null).await;
+    assert_eq!(
+        (&removed["deleted"]["conversations"], &removed["deleted"]["complete"]),
+        (&json!(1), &json!(true))
+    );
+    assert_eq!(ask("GET", "/v1/users/bob", Value::Null).await.0, 404);
+    house.done("POST", "/v1/users", json!({"name": "bob"})).await;
+    let key = house.key("bob", json!({})).await;
+    assert_eq!(house.ask(&key, "GET", "/v1/conversations", Value::Null).await.1["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_turn_that_runs_is_cancelled_when_its_person_is_deleted() {
+    let house = House::start(ScriptQueue::new([ModelScript::new().say("A").then(ScriptMove::Stall)])).await;
+    house.done("POST", "/v1/users", json!({"name": "bob"})).await;
+    let key = house.key("bob", json!({})).await;
+    assert_eq!(house.ask(&key, "POST", "/v1/turns", saying("Wait")).await.0, 201);
+    let removed = house.done("DELETE", "/v1/users/bob?data=delete", Value::Null).await;
+    assert_eq!((&removed["turns_cancelled"], &removed["deleted"]["turns"]), (&json!(1), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_person_and_a_key_may_use_so_much_and_are_told_when_it_is_free_again() {
+    let house = House::start(answers(8)).await;
+    house.done("POST", "/v1/users", json!({"name": "bob", "limits": {"turns_per_month_max": 3}})).await;
+    let limited = house.key("bob", json!({"limits": {"turns_per_day_max": 1}})).await;
+    let other = house.key("bob", json!({})).await;
+    assert_eq!(house.turn(&limited, "One").await.0, 201);
+    let (status, said) = house.turn(&limited, "Two").await;
+    let error = &said["error"];
+    assert_eq!(
+        (status, &error["code"], &error["param"]),
+        (429, &json!("usage_limit"), &json!("turns_per_day_max"))
+    );
+    let now = jiff::Timestamp::now().as_millisecond();
+    let free_at = error["free_at"].as_i64().unwrap();
+    assert!(
+        free_at > now && free_at - now <= 24 * 60 * 60 * 1000 && free_at % (24 * 60 * 60 * 1000) == 0,
+        "{error}"
+    );
+    // Another surface is counted as well, and another key of the same person has the person's limits alone.
+    let chat = json!({"model": "test/m", "messages": [{"role": "user", "content": "x"}]});
+    assert_eq!(house.ask(&limited, "POST", "/v1/chat/completions", chat.clone()).await.0, 429);
+    assert_eq!(house.ask(&other, "POST", "/v1/chat/completions", chat.clone()).await.0, 200);
+    assert_eq!(house.turn(&other, "Three").await.0, 201);
+    let (status, said) = house.turn(&other, "Four").await;
+    assert_eq!((status, &said["error"]["param"]), (429, &json!("turns_per_month_max")));
+    let (_, me) = house.ask(&limited, "GET", "/v1/me", Value::Null).await;
+    assert_eq!((&me["usage"]["turns_this_month"], &me["key_usage"]["turns_today"]), (&json!(3), &json!(1)));
+    assert!(me["usage"]["tokens_today"].as_u64().unwrap() > 0, "{me}");
+    // The first person has no limits, and raising one holds at once.
+    assert_eq!(house.turn(&house.admin, "Mine").await.0, 201);
+    house.done("PATCH", "/v1/users/bob", json!({"limits": {"tokens_per_day_max": 1}})).await;
+    let (status, said) = house.turn(&other, "Five").await;
+    assert_eq!((status, &said["error"]["param"]), (429, &json!("tokens_per_day_max")));
+    house.done("PATCH", "/v1/users/bob", json!({"limits": {}})).await;
+    assert_eq!(house.turn(&other, "Six").await.0, 201);
+}
+
+#[tokio::test]
+async fn a_key_may_use_the_models_that_it_is_given() {
+    let house = House::start(answers(8)).await;
+    let ids = async |key: &str| {
+        let (_, models) = house.ask(key, "GET", "/v1/models", Value::Null).await;
+        let models = models["data"].as_array().unwrap().clone();
+        models.iter().map(|model| model["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = ids(&house.admin).await;
+    assert!(all.contains(&"default".to_owned()) && all.contains(&"test/m".to_owned()), "{all:?}");
+    let agent = house.key("local", json!({"models": ["default"]})).await;
+    let model = house.key("local", json!({"models": ["test/*"]})).await;
+    let elsewhere = house.key("local", json!({"models": ["other/m"]})).await;
+    assert_eq!(ids(&agent).await, ["default"]);
+    assert_eq!(ids(&elsewhere).await, Vec::<String>::new());
+    let with_model = |name: &str| json!({"model": name, "messages": [{"role": "user", "content": "x"}]});
+    for (key, name, expected) in [
+        (&agent, "default", 200),
+        (&agent, "test/m", 403),
+        (&model, "test/m", 200),
+        (&elsewhere, "default", 403),
+    ] {
+        let (status, said) = house.ask(key, "POST", "/v1/chat/completions", with_model(name)).await;
+        assert_eq!(status, expected, "{name}: {said}");
+    }
+    let (status, said) = house.turn(&elsewhere, "x").await;
+    assert_eq!((status, &said["error"]["code"]), (403, &json!("model_not_allowed")));
+    assert!(said["error"]["message"].as_str().unwrap().contains("other/m"), "{said}");
+    let (status, said) = house.ask(&elsewhere, "POST", "/v1/embeddings", json!({"model": "test/m"})).await;
+    assert!(status == 403 || status == 400, "{said}");
+
+    let keys = house.done("GET", "/v1/keys", Value::Null).await;
+    let id = |models: Value| {
+        let keys = keys["data"].as_array().unwrap();
+        keys.iter().find(|key| key["models"] == models).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let path = format!("/v1/keys/{}", id(json!(["other/m"])));
+    house.done("PATCH", &path, json!({"models": null})).await;
+    assert_eq!(ids(&elsewhere).await, all);
+    for models in [json!([]), json!([""]), json!(["*"]), json!(["a*b"]), json!(["a\u{200b}"])] {
+        let (status, said) = house.ask(&house.admin, "PATCH", &path, json!({ "models": models })).await;
+        assert_eq!((status, &said["error"]["code"]), (400, &json!("bad_models")), "{models}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_no_admin_makes_agents_of_their_own_with_the_scope_for_it() {
+    let house = House::start(answers(2)).await;
+    for name in ["ann", "bob"] {
+        house.done("POST", "/v1/users", json!({ "name": name })).await;
+    }
+    let ann = house.key("ann", json!({"scopes": ["chat", "agents"]})).await;
+    let (bob, chat) =
+        (house.key("bob", json!({"scopes": ["chat", "agents"]})).await, house.key("ann", json!({})).await);
+    let agent = |name: &str| json!({"name": name, "settings": {"model": "test/m", "prompt": "Hers."}});
+    let (status, said) = house.ask(&chat, "POST", "/v1/agents", agent("mine")).await;
+    assert_eq!((status, &said["error"]["code"]), (403, &json!("missing_scope")));
+    assert_eq!(house.ask(&ann, "POST", "/v1/agents", agent("mine")).await.0, 201);
+    // The same name is another agent of another person, and nobody sees those of others.
+    assert_eq!(house.ask(&bob, "GET", "/v1/agents/mine", Value::Null).await.0, 404);
+    assert_eq!(house.ask(&bob, "DELETE", "/v1/agents/mine", Value::Null).await.0, 404);
+    assert_eq!(house.ask(&bob, "POST", "/v1/agents", agent("mine")).await.0, 201);
+    assert_eq!(house.ask(&bob, "DELETE", "/v1/agents/mine", Value::Null).await.0, 204);
+    assert_eq!(house.ask(&ann, "GET", "/v1/agents/mine", Value::Null).await.0, 200);
+    let turn = json!({"agent": "mine", "input": [{"type": "text", "text": "x"}]});
+    assert_eq!(
+        house.ask(&chat, "POST", "/v1/turns", turn.clone()).await.0,
+        201,
+        "any key of hers may use it"
+    );
+    assert_eq!(house.ask(&bob, "POST", "/v1/turns", turn).await.0, 400);
+    // Admins need nothing more, and `agents` opens nothing that is everybody's.
+    assert_eq!(house.ask(&house.admin, "POST", "/v1/agents", agent("mine")).await.0, 201);
+    assert_eq!(house.ask(&ann, "GET", "/v1/users", Value::Null).await.0, 403);
+    let (_, me) = house.ask(&ann, "GET", "/v1/me", Value::Null).await;
+    assert_eq!(me["scopes"], json!(["chat", "agents"]));
+}

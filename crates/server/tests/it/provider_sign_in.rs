@@ -1,0 +1,286 @@
+//! Sign-in at a provider of OpenID Connect, against a small one: who comes in, and what does not let anybody in. R: O5, R4
+
+#![cfg(feature = "oidc")]
+
+use crate::house::{House, answers, walk_every_route};
+use crate::provider::{Browser, CLIENT_ID, CLIENT_SECRET, FakeProvider, Shown, SigningKey, TokenFault};
+use crate::support::{PATIENCE, answered};
+use serde_json::{Value, json};
+use throughline::config::{ClientSecretText, OidcSettings, PersonClaim, ServerSettings};
+
+fn oidc(issuer: &str) -> OidcSettings {
+    OidcSettings {
+        client_secret: Some(ClientSecretText::new(CLIENT_SECRET)),
+        name: "Example <b>".to_owned(),
+        create: true,
+        ..OidcSettings::new(issuer, CLIENT_ID)
+    }
+}
+
+fn with(oidc: OidcSettings) -> ServerSettings {
+    ServerSettings { oidc: Some(oidc), ..ServerSettings::default() }
+}
+
+async fn house(oidc: OidcSettings) -> House {
+    House::start_with(answers(8), with(oidc)).await
+}
+
+/// Goes to the provider and back.
+async fn came_back(browser: &Browser, house: &House) -> Shown {
+    browser.go(&format!("{}/sign-in/provider?return_to=/c/abc%3Fx=1", house.url)).await
+}
+
+/// The key of a browser that has signed in.
+async fn key_of(browser: &Browser, house: &House) -> String {
+    let shown = came_back(browser, house).await;
+    let (status, made) = browser.exchange(&shown).await;
+    assert_eq!(status, 201, "{made}");
+    made["key"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn who_signs_in_at_the_provider_gets_a_key_of_their_browser() {
+    let provider = FakeProvider::start().await;
+    let house = house(oidc(&provider.issuer)).await;
+    let (_, ways) = house.ask("tl_none", "GET", "/v1/sign-in", Value::Null).await;
+    assert_eq!(
+        ways,
+        json!({"proxy": false, "provider": {"name": "Example <b>", "url": "/sign-in/provider"}})
+    );
+    for key in [SigningKey::es256("first"), SigningKey::rs256("second")] {
+        provider.rotate(key);
+        let browser = Browser::new();
+        let shown = came_back(&browser, &house).await;
+        assert_eq!((shown.url.path(), shown.url.query()), ("/c/abc", Some("x=1")), "{shown:?}");
+        let (status, made) = browser.exchange(&shown).await;
+        assert_eq!(
+            (status, &made["user"], &made["scopes"]),
+            (201, &json!("ann@example.com"), &json!(["chat", "tools"]))
+        );
+        let hours = (made["expires_at"].as_i64().unwrap() - made["created_at"].as_i64().unwrap()) / 3_600_000;
+        assert_eq!(hours, 12);
+        let key = made["key"].as_str().unwrap();
+        let (_, me) = house.ask(key, "GET", "/v1/me", Value::Null).await;
+        assert_eq!((&me["user"], &me["signed_in_by"]), (&json!("ann@example.com"), &json!("provider")));
+        assert_eq!(house.turn(key, "Hello").await.0, 201);
+        // The link is used up, and no key, state or code stands in an address that is logged.
+        assert_eq!(browser.exchange(&shown).await.0, 401);
+        assert!(shown.way.iter().all(|url| !url.as_str().contains("tl_")), "{shown:?}");
+    }
+    let people = house.done("GET", "/v1/users", Value::Null).await;
+    assert_eq!(people["items"].as_array().unwrap().len(), 2, "the same person twice: {people}");
+    // Limits of the person hold.
+    house.done("PATCH", "/v1/users/ann@example.com", json!({"limits": {"turns_per_day_max": 2}})).await;
+    let key = key_of(&Browser::new(), &house).await;
+    assert_eq!(house.turn(&key, "One too many").await.0, 429);
+}
+
+#[tokio::test]
+async fn a_link_of_one_browser_signs_no_other_one_in() {
+    let provider = FakeProvider::start().await;
+    let house = house(oidc(&provider.issuer)).await;
+    let (attacker, victim) = (Browser::new(), Browser::new());
+    // Somebody else's link would sign the victim in as them, and what the victim writes would be theirs.
+    let link = came_back(&attacker, &house).await;
+    assert_eq!(victim.exchange(&link).await.1["error"]["code"], "sign_in");
+    // The same with the address to which the provider sends the browser.
+    let begun = attacker.go(&format!("{}/sign-in/provider", house.url)).await;
+    let callback = begun.way.iter().find(|url| url.path().ends_with("/callback")).unwrap();
+    let shown = victim.go(callback.as_str()).await;
+    assert_eq!(shown.status, 400, "{shown:?}");
+    assert!(shown.body.contains("sign_in_state"), "{}", shown.body);
+    // A state that was finished is not finished again, also not by the browser that began it.
+    let again = attacker.go(callback.as_str()).await;
+    assert!(again.status == 400 && again.body.contains("sign_in_state"), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_code_is_good_once_and_a_state_for_its_own_sign_in() {
+    let provider = FakeProvider::start().await;
+    let house = house(oidc(&provider.issuer)).await;
+    let browser = Browser::new();
+    let first = came_back(&browser, &house).await;
+    let used = first.way.iter().find(|url| url.path().ends_with("/callback")).unwrap().clone();
+    let code = |url: &url::Url| url.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
+    // A new sign-in whose code is replaced by one that was used.
+    provider.refuse("access_denied", "stop");
+    let begun = browser.go(&format!("{}/sign-in/provider", house.url)).await;
+    let state = begun.url.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+    assert!(begun.body.contains("provider_refused") && begun.body.contains("stop"), "{}", begun.body);
+    let replay = format!("{}/sign-in/provider/callback?state={state}&code={}", house.url, code(&used));
+    assert!(browser.go(&replay).await.body.contains("sign_in_state"), "the state was used by the refusal");
+    for wrong in ["", "?code=x", "?state=&code=x", "?state=x&code=x", "?state=x&state=y&code=x"] {
+        let shown = browser.go(&format!("{}/sign-in/provider/callback{wrong}", house.url)).await;
+        assert_eq!(shown.status, 400, "{wrong}: {}", shown.body);
+    }
+}
+
+#[tokio::test]
+async fn a_code_that_was_used_or_belongs_to_another_sign_in_is_refused_by_the_provider() {
+    let provider = FakeProvider::start().await;
+    let house = house(oidc(&provider.issuer)).await;
+    let (one, two) = (Browser::new(), Browser::new());
+    let used = came_back(&one, &house).await;
+    let used = used.way.iter().find(|url| url.path().ends_with("/callback")).unwrap().clone();
+    let code = used.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
+    // The second browser stops at the provider's door, and its callback gets the code of the first.
+    let stopped = two.stop_before_callback(&format!("{}/sign-in/provider", house.url)).await;
+    let mut callback = stopped.clone();
+    callback.query_pairs_mut().clear().extend_pairs(stopped.query_pairs().map(|(name, value)| {
+        let value = if name == "code" { code.clone() } else { value.into_owned() };
+        (name.into_owned(), value)
+    }));
+    let shown = two.go(callback.as_str()).await;
+    assert!(shown.status == 401 && shown.body.contains("invalid_grant"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_token_that_does_not_hold_lets_nobody_in() {
+    let provider = FakeProvider::start().await;
+    let house = house(oidc(&provider.issuer)).await;
+    for (fault, code, why) in [
+        (TokenFault::Nonce, "id_token", "that of another sign-in"),
+        (TokenFault::Audience, "id_token", "for another program"),
+        (TokenFault::SecondAudience, "id_token", "for another program"),
+        (TokenFault::Issuer, "id_token", "another provider"),
+        (TokenFault::Expired, "id_token", "it has expired"),
+        (TokenFault::FromTheFuture, "id_token", "its time has not come"),
+        (TokenFault::Signature, "id_token", "its signature is not"),
+        (TokenFault::ForeignKey, "id_token", "its signature is not"),
+        (TokenFault::Unsigned, "id_token", ""),
+        (TokenFault::Missing, "provider_answer", "no ID token"),
+    ] {
+        provider.fault(fault);
+        let shown = came_back(&Browser::new(), &house).await;
+        assert!(shown.status == 401 || shown.status == 502, "{fault:?}: {shown:?}");
+        assert!(shown.body.contains(&format!("<code>{code}</code>")), "{fault:?}: {}", shown.body);
+        assert!(shown.body.contains(why), "{fault:?}: {}", shown.body);
+        assert!(shown.body.contains("Example &lt;b&gt;") && !shown.body.contains("<b>"), "{}", shown.body);
+    }
+    let people = house.done("GET", "/v1/users", Value::Null).await;
+    assert_eq!(people["items"].as_array().unwrap().len(), 1, "nobody was added: {people}");
+    provider.fault(TokenFault::None);
+    key_of(&Browser::new(), &house).await;
+}
+
+#[tokio::test]
+async fn keys_that_the_provider_has_changed_are_asked_for_once() {
+    let provider = FakeProvider::start().await;
+    let house = house(oidc(&provider.issuer)).await;
+    key_of(&Browser::new(), &house).await;
+    key_of(&Browser::new(), &house).await;
+    assert_eq!(provider.key_requests(), 1);
+    provider.rotate(SigningKey::es256("next"));
+    key_of(&Browser::new(), &house).await;
+    assert_eq!(provider.key_requests(), 2);
+    provider.fault(TokenFault::ForeignKey);
+    assert_eq!(came_back(&Browser::new(), &house).await.status, 401);
+    assert_eq!(provider.key_requests(), 3);
+}
+
+#[tokio::test]
+async fn a_provider_that_is_away_at_the_start_is_asked_again_later() {
+    let reserved = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = reserved.local_addr().unwrap();
+    drop(reserved);
+    let house = house(oidc(&format!("http://{address}"))).await;
+    let shown = came_back(&Browser::new(), &house).await;
+    assert_eq!(shown.status, 502, "{shown:?}");
+    assert!(shown.body.contains("provider_unreachable") && shown.body.contains("sign in with a key"));
+    house.done("GET", "/v1/me", Value::Null).await;
+    let _provider = FakeProvider::start_at(address).await;
+    let there = async { while came_back(&Browser::new(), &house).await.status == 502 {} };
+    tokio::time::timeout(PATIENCE, there).await.expect("the provider is found");
+}
+
+#[tokio::test]
+async fn who_may_not_come_in_is_told_so() {
+    let provider = FakeProvider::start().await;
+    let settings = OidcSettings {
+        create: false,
+        allowed_domains: vec!["example.com".to_owned()],
+        ..oidc(&provider.issuer)
+    };
+    let house = house(settings).await;
+    let refused = async |code: &str| {
+        let shown = came_back(&Browser::new(), &house).await;
+        assert!(shown.status == 403 && shown.body.contains(&format!("<code>{code}</code>")), "{shown:?}");
+    };
+    refused("unknown_person").await;
+    house.done("POST", "/v1/users", json!({"name": "Ann@example.com"})).await;
+    let key = key_of(&Browser::new(), &house).await;
+    provider.person(json!({"sub": "7", "email": "ann@example.com", "email_verified": false}));
+    refused("email_unverified").await;
+    provider.person(json!({"sub": "8", "email": "bob@example.org", "email_verified": true}));
+    refused("not_allowed").await;
+    provider.person(json!({"sub": "9", "email": "local", "email_verified": true}));
+    refused("not_allowed").await;
+    house.done("DELETE", "/v1/users/ann@example.com", Value::Null).await;
+    assert_eq!(house.ask(&key, "GET", "/v1/me", Value::Null).await.0, 401);
+    provider.person(json!({"sub": "7", "email": "ann@example.com", "email_verified": true}));
+    refused("removed_person").await;
+    provider.refuse("access_denied", "<script>alert(1)</script> \u{202e}no");
+    let shown = came_back(&Browser::new(), &house).await;
+    assert!(shown.body.contains("&lt;script&gt;") && !shown.body.contains("<script"), "{}", shown.body);
+    assert!(!shown.body.contains('\u{202e}'), "{}", shown.body);
+}
+
+#[tokio::test]
+async fn groups_of_the_provider_make_admins_and_their_keys_follow() {
+    let provider = FakeProvider::start().await;
+    let settings = OidcSettings { admin_groups: vec!["ops".to_owned()], ..oidc(&provider.issuer) };
+    let house = house(settings).await;
+    let person = |groups: Value| json!({"sub": "7", "email": "ann@example.com", "email_verified": true, "groups": groups});
+    provider.person(person(json!(["staff", "ops"])));
+    let key = key_of(&Browser::new(), &house).await;
+    assert_eq!(house.ask(&key, "GET", "/v1/users", Value::Null).await.0, 200);
+    provider.person(person(json!(["staff"])));
+    let later = key_of(&Browser::new(), &house).await;
+    assert_eq!(house.ask(&later, "GET", "/v1/users", Value::Null).await.0, 403);
+    let demoted = async { while house.ask(&key, "GET", "/v1/users", Value::Null).await.0 != 403 {} };
+    tokio::time::timeout(PATIENCE, demoted).await.expect("the key before has lost its scope, too");
+}
+
+#[tokio::test]
+async fn who_signs_out_leaves_a_key_that_is_worth_nothing() {
+    let provider = FakeProvider::start().await;
+    let house = house(oidc(&provider.issuer)).await;
+    let key = key_of(&Browser::new(), &house).await;
+    let (status, out) = house.ask(&key, "POST", "/v1/sign-out", json!({})).await;
+    assert_eq!((status, &out["revoked"]), (200, &json!(true)));
+    let url = url::Url::parse(out["provider_url"].as_str().unwrap()).unwrap();
+    assert!(url.as_str().starts_with(&format!("{}/logout?", provider.issuer)), "{url}");
+    let back = url.query_pairs().find(|(name, _)| name == "post_logout_redirect_uri").unwrap().1.into_owned();
+    assert_eq!(back, format!("{}/", house.url));
+    assert_eq!(house.ask(&key, "GET", "/v1/me", Value::Null).await.0, 401);
+    // A key that somebody typed in is theirs, and stays.
+    let out = house.done("POST", "/v1/sign-out", json!({})).await;
+    assert_eq!(out, json!({"revoked": false, "provider_url": null}));
+    house.done("GET", "/v1/me", Value::Null).await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_provider_has_no_such_way() {
+    let house = House::start(answers(0)).await;
+    let shown = Browser::new().go(&format!("{}/sign-in/provider", house.url)).await;
+    assert!(shown.status == 404 && shown.body.contains("no_provider"), "{shown:?}");
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let (_, ways) = answered(client.get(format!("{}/v1/sign-in", house.url))).await;
+    assert_eq!(ways, json!({"proxy": false, "provider": null}));
+}
+
+#[tokio::test]
+async fn no_route_shows_or_changes_what_is_another_persons_who_signed_in_at_the_provider() {
+    let provider = FakeProvider::start().await;
+    let settings = OidcSettings {
+        claim: PersonClaim::PreferredUsername,
+        admins: vec!["ann".to_owned()],
+        ..oidc(&provider.issuer)
+    };
+    let house = house(settings).await;
+    provider.person(json!({"sub": "7", "preferred_username": "Ann"}));
+    let ann = key_of(&Browser::new(), &house).await;
+    provider.person(json!({"sub": "8", "preferred_username": "bob"}));
+    let bob = key_of(&Browser::new(), &house).await;
+    walk_every_route(&house, &ann, &bob).await;
+}

@@ -1,0 +1,694 @@
+//! Each dialect's bytes against ones written by hand from the providers' recordings, and each dialect's refusals.
+
+use crate::client::{self, Over, hello, path, post};
+use serde_json::{Value, json};
+use throughline_testkit::seen::{SeenChoice, SeenMessage};
+use throughline_testkit::{
+    CallIdRule, CallMove, FakeDialect, FakeUpstream, FakeUpstreamHandle, ModelScript, ReasoningEchoRule,
+    ScriptFinish, ScriptMove, ScriptQueue, UpstreamHabits,
+};
+
+async fn mock() -> FakeUpstreamHandle {
+    FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("ok")])).await.expect("starts")
+}
+
+/// A thought, a text, two calls: one whole, one whose fragments are named.
+fn script() -> ModelScript {
+    ModelScript::new().think("Hm.").say("Hi all").then(ScriptMove::Call(CallMove {
+        name: "f".into(),
+        arguments: Some(json!({"a": 1})),
+        id: Some("call_1".into()),
+        fragment_chars: Some(3),
+    }))
+}
+
+async fn body(dialect: FakeDialect, script: ModelScript, request: Value) -> String {
+    let upstream = FakeUpstream::start(ScriptQueue::new([script])).await.expect("starts");
+    let reply = post(&upstream, &path(dialect, "mock"), &request).await;
+    assert_eq!((reply.status, reply.over), (200, Over::Whole), "{}", reply.text());
+    reply.text()
+}
+
+/// The parts must occur in this order.
+fn check(body: &str, parts: &[&str]) {
+    let mut rest = body;
+    for part in parts {
+        let at =
+            rest.find(part).unwrap_or_else(|| panic!("{part}\nis missing, or not in its place, in\n{body}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
+#[tokio::test]
+async fn chat_completions_bytes() {
+    let request = json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": true,
+        "stream_options": {"include_usage": true}});
+    let body = body(FakeDialect::OpenaiChat, script(), request).await;
+    check(
+        &body,
+        &[
+            "data: {\"id\":\"chatcmpl-",
+            "\"object\":\"chat.completion.chunk\",\"created\":1763683200,\"model\":\"m\"",
+            "\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null}\n\n",
+            "\"delta\":{\"reasoning_content\":\"Hm\"}",
+            "\"delta\":{\"content\":\"Hi\"}",
+            "\"delta\":{\"content\":\" all\"}",
+            "\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"call_1\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]}",
+            "\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"{\\\"a\"}}]}",
+            "\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\\\":1\"}}]}",
+            "\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"}\"}}]}",
+            "\"delta\":{},\"logprobs\":null,\"finish_reason\":\"tool_calls\"}]",
+            "\"choices\":[],\"usage\":{\"prompt_tokens\":",
+            "\"reasoning_tokens\":2",
+            "data: [DONE]\n\n",
+        ],
+    );
+    assert_eq!(body.matches("\"role\"").count(), 1, "the role is sent once");
+}
+
+#[tokio::test]
+async fn usage_is_sent_only_if_asked_for() {
+    let body = body(FakeDialect::OpenaiChat, script(), hello(FakeDialect::OpenaiChat)).await;
+    assert!(!body.contains("usage"));
+}
+
+#[tokio::test]
+async fn parallel_calls_take_turns() {
+    let calls =
+        ["f", "g"].map(|name| CallMove { fragment_chars: Some(4), ..CallMove::new(name, json!({"a": 1})) });
+    let body = body(
+        FakeDialect::OpenaiChat,
+        ModelScript::new().then(ScriptMove::Parallel(calls.into())),
+        hello(FakeDialect::OpenaiChat),
+    );
+    check(
+        &body.await,
+        &[
+            "\"index\":0,\"id\":\"call_",
+            "\"index\":1,\"id\":\"call_",
+            "\"index\":0,\"function\":{\"arguments\":\"{\\\"a\\\"\"}",
+            "\"index\":1,\"function\":{\"arguments\":\"{\\\"a\\\"\"}",
+            "\"index\":0,\"function\":{\"arguments\":\":1}\"}",
+            "\"index\":1,\"function\":{\"arguments\":\":1}\"}",
+        ],
+    );
+}
+
+#[tokio::test]
+async fn responses_bytes() {
+    let body = body(FakeDialect::OpenaiResponses, script(), hello(FakeDialect::OpenaiResponses)).await;
+    check(
+        &body,
+        &[
+            "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"resp_",
+            "event: response.in_progress\n",
+            "event: response.output_item.added\n",
+            "\"output_index\":0,\"item\":{\"id\":\"rs_",
+            "\"type\":\"reasoning\",\"summary\":[]}}",
+            "event: response.reasoning_summary_part.added\n",
+            "event: response.reasoning_summary_text.delta\n",
+            "\"delta\":\"Hm\"",
+            "event: response.reasoning_summary_text.done\n",
+            "event: response.reasoning_summary_part.done\n",
+            "event: response.output_item.done\n",
+            "\"encrypted_content\":\"",
+            "event: response.output_item.added\n",
+            "\"output_index\":1,\"item\":{\"id\":\"msg_",
+            "event: response.content_part.added\n",
+            "\"content_index\":0,\"part\":{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":\"\"}",
+            "event: response.output_text.delta\n",
+            "\"delta\":\"Hi\",\"logprobs\":[]}",
+            "event: response.output_text.done\n",
+            "\"text\":\"Hi all\"",
+            "event: response.content_part.done\n",
+            "event: response.output_item.done\n",
+            "\"output_index\":2,\"item\":{\"id\":\"fc_",
+            "\"type\":\"function_call\",\"status\":\"in_progress\",\"arguments\":\"\",\"call_id\":\"call_1\",\"name\":\"f\"}",
+            "event: response.function_call_arguments.delta\n",
+            "\"delta\":\"{\\\"a\"",
+            "event: response.function_call_arguments.done\n",
+            "\"arguments\":\"{\\\"a\\\":1}\"",
+            "event: response.output_item.done\n",
+            "event: response.completed\n",
+            "\"status\":\"completed\"",
+            "\"output\":[{\"id\":\"rs_",
+        ],
+    );
+    assert!(!body.contains("[DONE]"));
+    let events: Vec<Value> = body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str(data).expect("JSON"))
+        .collect();
+    let numbers: Vec<u64> = events.iter().filter_map(|event| event["sequence_number"].as_u64()).collect();
+    assert_eq!(numbers, (0..events.len() as u64).collect::<Vec<_>>(), "dense from 0");
+    let count = |name: &str| events.iter().filter(|event| event["type"] == name).count();
+    assert_eq!((count("response.output_item.added"), count("response.output_item.done")), (3, 3));
+}
+
+#[tokio::test]
+async fn a_response_that_is_cut_by_the_budget_is_incomplete() {
+    let script = ModelScript::new().say("Hi").then(ScriptMove::Finish(ScriptFinish::Length));
+    let body = body(FakeDialect::OpenaiResponses, script, hello(FakeDialect::OpenaiResponses)).await;
+    check(
+        &body,
+        &["event: response.incomplete\n", "\"incomplete_details\":{\"reason\":\"max_output_tokens\"}"],
+    );
+}
+
+#[tokio::test]
+async fn anthropic_bytes() {
+    let body = body(FakeDialect::Anthropic, script(), hello(FakeDialect::Anthropic)).await;
+    check(
+        &body,
+        &[
+            "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"mock\",\"id\":\"msg_01",
+            "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+            "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}}\n\n",
+            "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"Hm\"}}\n\n",
+            "{\"type\":\"signature_delta\",\"signature\":\"Eq",
+            "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+            "{\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}",
+            "{\"type\":\"text_delta\",\"text\":\" all\"}",
+            "{\"type\":\"content_block_stop\",\"index\":1}",
+            "{\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"tool_use\",\"id\":\"call_1\",\"name\":\"f\",\"input\":{}}}",
+            "\"index\":2,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"\"}",
+            "\"index\":2,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"a\"}",
+            "{\"type\":\"content_block_stop\",\"index\":2}",
+            "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\",\"stop_sequence\":null},\"usage\":{\"input_tokens\":",
+            "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+        ],
+    );
+}
+
+#[tokio::test]
+async fn gemini_bytes_as_events_and_as_an_array() {
+    let body = body(FakeDialect::Gemini, script(), hello(FakeDialect::Gemini)).await;
+    check(
+        &body,
+        &[
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"Hm\",\"thought\":true}],\"role\":\"model\"},\"index\":0}]",
+            "{\"parts\":[{\"text\":\"Hi\"}],\"role\":\"model\"}",
+            "{\"parts\":[{\"functionCall\":{\"name\":\"f\",\"args\":{\"a\":1},\"id\":\"call_1\"},\"thoughtSignature\":\"Eq",
+            "\"finishReason\":\"STOP\",\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":",
+            "\"thoughtsTokenCount\":2",
+        ],
+    );
+    let upstream = FakeUpstream::start(ScriptQueue::new([script()])).await.expect("starts");
+    let reply = post(&upstream, "/v1beta/models/m:streamGenerateContent", &hello(FakeDialect::Gemini)).await;
+    assert!(reply.head.contains("application/json"), "{}", reply.head);
+    assert_eq!(
+        reply.json().as_array().map(Vec::len),
+        Some(6),
+        "two of the thought, two texts, a call, the finish"
+    );
+    let reply =
+        post(&upstream, "/v1beta/models/tuned%2Fm:generateContent", &hello(FakeDialect::Gemini)).await.json();
+    assert_eq!(reply["candidates"][0]["content"]["parts"][2]["functionCall"]["name"], "f");
+    assert_eq!(upstream.requests()[1].model, "tuned/m");
+}
+
+#[tokio::test]
+async fn gemini_never_sends_broken_arguments() {
+    let script = ModelScript::new().call("f", "{\"a\":".into());
+    let body = body(FakeDialect::Gemini, script, hello(FakeDialect::Gemini)).await;
+    assert!(!body.contains("\"functionCall\""), "{body}");
+    check(
+        &body,
+        &["\"content\":{},\"finishReason\":\"MALFORMED_FUNCTION_CALL\"", "Malformed function call: f({"],
+    );
+}
+
+#[tokio::test]
+async fn ollama_bytes() {
+    let body = body(FakeDialect::Ollama, script(), hello(FakeDialect::Ollama)).await;
+    check(
+        &body,
+        &[
+            "{\"model\":\"mock\",\"created_at\":\"",
+            "\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"Hm\"},\"done\":false}\n",
+            "\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"done\":false}\n",
+            "\"tool_calls\":[{\"id\":\"call_1\",\"function\":{\"index\":0,\"name\":\"f\",\"arguments\":{\"a\":1}}}]},\"done\":false}\n",
+            "\"done\":true,\"done_reason\":\"stop\",\"total_duration\":",
+            "\"prompt_eval_count\":",
+        ],
+    );
+}
+
+/// One body where a stream was not asked for; the same content.
+#[tokio::test]
+async fn whole_bodies() {
+    for (dialect, text, call, finish) in [
+        (
+            FakeDialect::OpenaiChat,
+            "/choices/0/message/content",
+            "/choices/0/message/tool_calls/0/function/name",
+            "/choices/0/finish_reason",
+        ),
+        (FakeDialect::OpenaiResponses, "/output/1/content/0/text", "/output/2/name", "/status"),
+        (FakeDialect::Anthropic, "/content/1/text", "/content/2/name", "/stop_reason"),
+        (FakeDialect::Ollama, "/message/content", "/message/tool_calls/0/function/name", "/done_reason"),
+    ] {
+        let upstream = FakeUpstream::start(ScriptQueue::new([script()])).await.expect("starts");
+        let mut request = hello(dialect);
+        request["stream"] = false.into();
+        let reply = post(&upstream, &path(dialect, "mock"), &request).await.json();
+        assert_eq!(reply.pointer(text), Some(&"Hi all".into()), "{dialect}: {reply}");
+        assert_eq!(reply.pointer(call), Some(&"f".into()), "{dialect}: {reply}");
+        assert!(reply.pointer(finish).is_some_and(Value::is_string), "{dialect}: {reply}");
+    }
+}
+
+/// Ids are the provider's in shape, and no two calls of an upstream share one.
+#[tokio::test]
+async fn minted_ids_look_right_and_never_repeat() {
+    for (dialect, prefix) in [
+        (FakeDialect::OpenaiChat, "call_"),
+        (FakeDialect::Anthropic, "toolu_01"),
+        (FakeDialect::OpenaiResponses, "call_"),
+    ] {
+        let script = ModelScript::new().call("f", json!({})).call("f", json!({}));
+        let upstream = FakeUpstream::start(ScriptQueue::new([script])).await.expect("starts");
+        let mut ids = std::collections::HashSet::new();
+        for _ in 0..3 {
+            let reply = post(&upstream, &path(dialect, "mock"), &hello(dialect)).await;
+            for call in client::talk::read(dialect, &reply).calls {
+                assert!(call.id.starts_with(prefix), "{}", call.id);
+                ids.insert(call.id);
+            }
+        }
+        assert_eq!(ids.len(), 6, "{dialect}");
+    }
+}
+
+async fn refused(upstream: &FakeUpstreamHandle, dialect: FakeDialect, body: Value) -> (u16, String) {
+    let reply = post(upstream, &path(dialect, "gemini-3-pro"), &body).await;
+    if reply.status == 200 {
+        return (200, String::new());
+    }
+    let json = reply.json();
+    let message = match dialect {
+        FakeDialect::Ollama => &json["error"],
+        _ => &json["error"]["message"],
+    };
+    (reply.status, message.as_str().unwrap_or_default().to_owned())
+}
+
+/// Each row: what is put where into a legal request, and words of the refusal.
+async fn check_refusals(dialect: FakeDialect, legal: &Value, rows: &[(&str, Value, &str)]) {
+    let upstream = mock().await;
+    let (status, message) = refused(&upstream, dialect, legal.clone()).await;
+    assert_eq!((status, message.as_str()), (200, ""), "{dialect}: the legal request");
+    for (i, (pointer, value, words)) in rows.iter().enumerate() {
+        let mut body = legal.clone();
+        let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
+        let parent = body.pointer_mut(parent).unwrap_or_else(|| panic!("{pointer}"));
+        match (parent, value) {
+            (Value::Object(map), Value::Null) => drop(map.remove(key)),
+            (Value::Object(map), value) => drop(map.insert(key.to_owned(), value.clone())),
+            (Value::Array(list), Value::Null) => drop(list.remove(key.parse().expect("an index"))),
+            (Value::Array(list), value) => list[key.parse::<usize>().expect("an index")] = value.clone(),
+            _ => panic!("{pointer}"),
+        }
+        let (status, message) = refused(&upstream, dialect, body).await;
+        assert!((400..500).contains(&status), "{pointer} <- {value}: accepted");
+        assert!(message.contains(words), "{pointer} <- {value}: {message}");
+        let violations = upstream.violations();
+        assert_eq!((violations.len(), violations[i].message.as_str()), (i + 1, message.as_str()));
+        assert_eq!(violations[i].dialect, dialect);
+    }
+}
+
+#[tokio::test]
+async fn chat_completions_refusals() {
+    let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let legal = json!({
+        "model": "m", "stream": true, "tool_choice": "auto",
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+        "messages": [
+            {"role": "system", "content": "be brief"}, {"role": "user", "content": "x"},
+            {"role": "assistant", "content": null, "tool_calls": [call("a"), call("b")]},
+            {"role": "tool", "tool_call_id": "a", "content": "1"}, {"role": "tool", "tool_call_id": "b", "content": "2"},
+            {"role": "assistant", "content": "done"}, {"role": "user", "content": "y"},
+        ],
+    });
+    check_refusals(
+        FakeDialect::OpenaiChat,
+        &legal,
+        &[
+            ("/foo", 1.into(), "Unrecognized request argument supplied: foo"),
+            ("/model", Value::Null, "Missing required parameter: 'model'."),
+            ("/messages", json!([]), "Invalid 'messages': empty array."),
+            ("/messages/3", Value::Null, "did not have response messages: a"),
+            ("/messages/3", json!({"role": "user", "content": "z"}), "did not have response messages: a, b"),
+            ("/messages/4/tool_call_id", "a".into(), "'a' has been answered already"),
+            ("/messages/4/tool_call_id", "c".into(), "must be a response to a preceeding message with 'tool_calls'"),
+            ("/messages/2", json!({"role": "assistant", "content": "no calls"}), "must be a response to a preceeding"),
+            ("/messages/2/tool_calls", json!([]), "Invalid 'messages[2].tool_calls': empty array."),
+            ("/messages/2/tool_calls/1/id", "a".into(), "ids must be unique"),
+            ("/messages/2/tool_calls/0/function/arguments", json!({}), "Invalid 'messages[2].tool_calls[0].function.arguments': expected a string, but got an object"),
+            ("/messages/2/tool_calls/0/function/name", "a.b".into(), "does not match pattern"),
+            ("/messages/2/tool_calls/0/type", Value::Null, "Missing required parameter: 'messages[2].tool_calls[0].type'."),
+            ("/messages/3/content", Value::Null, "Missing required parameter: 'messages[3].content'."),
+            ("/messages/1/content", json!([{"type": "image_url", "image_url": {"url": "x"}}]), "Expected a valid URL"),
+            ("/messages/1/role", "bot".into(), "'bot' is not one of"),
+            ("/messages/1/extra", 1.into(), "Unknown parameter: 'messages[1].extra'."),
+            ("/tools", json!([]), "Invalid 'tools': empty array."),
+            ("/tools", Value::Null, "'tool_choice' is only allowed when 'tools' are specified"),
+            ("/tools/0/function/parameters", json!({"type": "string"}), "schema must be"),
+            ("/tool_choice", "maybe".into(), "'maybe' is not one of"),
+            ("/stream_options", json!({"usage": true}), "Unknown parameter: 'stream_options.usage'."),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn habits_of_compatible_servers() {
+    let habits = UpstreamHabits { call_ids: CallIdRule::Mistral, reasoning: ReasoningEchoRule::Required };
+    let upstream = FakeUpstream::with_habits(habits)
+        .serve(ScriptQueue::new([ModelScript::new()]))
+        .await
+        .expect("starts");
+    let body = |id: &str| {
+        json!({"model": "m", "messages": [{"role": "user", "content": "x"},
+            {"role": "assistant", "content": "", "reasoning_content": "", "tool_calls":
+                [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": id, "content": "1"}]})
+    };
+    assert_eq!(refused(&upstream, FakeDialect::OpenaiChat, body("abcDEF123")).await.0, 200);
+    let long = refused(&upstream, FakeDialect::OpenaiChat, body("call_1")).await;
+    assert!(
+        long.1.contains("Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."),
+        "{long:?}"
+    );
+    let minted = FakeUpstream::with_habits(habits)
+        .serve(ScriptQueue::new([ModelScript::new().call("f", json!({}))]))
+        .await
+        .expect("starts");
+    let reply = post(&minted, "/v1/chat/completions", &hello(FakeDialect::OpenaiChat)).await;
+    assert_eq!(client::talk::read(FakeDialect::OpenaiChat, &reply).calls[0].id.len(), 9);
+    let mut silent = body("abcDEF123");
+    silent["messages"][1]["reasoning_content"] = Value::Null;
+    let silent = refused(&upstream, FakeDialect::OpenaiChat, silent).await;
+    assert!(
+        silent.1.contains("Missing `reasoning_content` field in the assistant message at message index 1"),
+        "{silent:?}"
+    );
+}
+
+#[tokio::test]
+async fn responses_refusals() {
+    let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"});
+    let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "1"});
+    let legal = json!({
+        "model": "m", "stream": true, "store": false, "instructions": "be brief",
+        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": false}],
+        "input": [{"role": "user", "content": "x"}, call("a"), call("b"), output("a"), output("b"),
+            {"role": "assistant", "content": [{"type": "output_text", "text": "done"}]}, {"role": "user", "content": "y"}],
+    });
+    let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "forged"});
+    check_refusals(
+        FakeDialect::OpenaiResponses,
+        &legal,
+        &[
+            ("/messages", json!([]), "Unknown parameter: 'messages'."),
+            ("/input/3", Value::Null, "No tool output found for function call a."),
+            ("/input/1", Value::Null, "No tool call found for function call output with call_id a."),
+            ("/input/4/call_id", "a".into(), "Duplicate output"),
+            ("/input/2/call_id", "a".into(), "Duplicate function call"),
+            ("/input/1/id", "call_x".into(), "Expected an ID that begins with 'fc'."),
+            ("/input/1/arguments", json!({}), "Invalid 'input[1].arguments': expected a string"),
+            ("/input/5", reasoning, "The encrypted content for item rs_1 could not be verified."),
+            (
+                "/input/5",
+                json!({"type": "reasoning", "id": "rs_1", "summary": []}),
+                "Item with id 'rs_1' not found. Items are not persisted",
+            ),
+            (
+                "/input/5/content/0/type",
+                "input_text".into(),
+                "Supported values are: 'output_text' and 'refusal'.",
+            ),
+            ("/input/5/type", "thought".into(), "'thought'. Supported values are:"),
+            (
+                "/tools/0",
+                json!({"type": "function", "function": {"name": "f"}}),
+                "Missing required parameter: 'tools[0].name'.",
+            ),
+            (
+                "/tools/0/strict",
+                true.into(),
+                "'additionalProperties' is required to be supplied and to be false",
+            ),
+            ("/previous_response_id", "resp_1".into(), "Previous response with id 'resp_1' not found."),
+            ("/max_output_tokens", 1.into(), "Expected a value >= 16"),
+        ],
+    )
+    .await;
+}
+
+/// R: W7: reasoning goes back exactly as it came, directly before what it led to.
+#[tokio::test]
+async fn responses_reasoning_echo() {
+    let upstream =
+        FakeUpstream::start(ScriptQueue::new([ModelScript::new().think("Hm.").call("f", json!({}))]))
+            .await
+            .expect("starts");
+    let reply = post(&upstream, "/v1/responses", &hello(FakeDialect::OpenaiResponses)).await;
+    let items: Vec<Value> = reply
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "response.output_item.done")
+        .map(|event| event["item"].clone())
+        .collect();
+    let with = |items: Vec<Value>| {
+        let mut request = hello(FakeDialect::OpenaiResponses);
+        if let Some(input) = request["input"].as_array_mut() {
+            input.extend(items);
+            input.push(json!({"type": "function_call_output", "call_id": reply.events().last().expect("completed")["response"]["output"][1]["call_id"], "output": "1"}));
+        }
+        request
+    };
+    assert_eq!(refused(&upstream, FakeDialect::OpenaiResponses, with(items.clone())).await.0, 200);
+    assert!(
+        matches!(&upstream.requests()[1].messages[1], SeenMessage::Assistant { thinking, .. } if thinking == "Hm.")
+    );
+    let (reasoning, call) = (items[0].clone(), items[1].clone());
+    let swapped = refused(&upstream, FakeDialect::OpenaiResponses, with(vec![call, reasoning.clone()])).await;
+    assert!(
+        swapped.1.contains("of type 'reasoning' was provided without its required following item"),
+        "{swapped:?}"
+    );
+    let mut forged = items;
+    forged[0]["summary"][0]["text"] = "Hm!".into();
+    let forged = refused(&upstream, FakeDialect::OpenaiResponses, with(forged)).await;
+    assert!(forged.1.contains("could not be verified"), "{forged:?}");
+}
+
+#[tokio::test]
+async fn anthropic_refusals() {
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
+    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "1"});
+    let legal = json!({
+        "model": "m", "max_tokens": 64, "stream": true, "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+        "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": "text", "text": "t"}, call("a"), call("b")]},
+            {"role": "user", "content": [result("a"), result("b"), {"type": "text", "text": "go on"}]}],
+    });
+    let text = json!({"type": "text", "text": "first"});
+    check_refusals(
+        FakeDialect::Anthropic,
+        &legal,
+        &[
+            ("/foo", 1.into(), "foo: Extra inputs are not permitted"),
+            ("/max_tokens", Value::Null, "max_tokens: Field required"),
+            ("/messages/0/role", "system".into(), "messages: Unexpected role \"system\""),
+            ("/messages/0", Value::Null, "first message must use the \"user\" role"),
+            (
+                "/messages/2/content",
+                json!([result("a")]),
+                "messages.2: `tool_use` ids were found without `tool_result` blocks immediately after: b.",
+            ),
+            (
+                "/messages/2",
+                Value::Null,
+                "`tool_use` ids were found without `tool_result` blocks immediately after: a",
+            ),
+            (
+                "/messages/2/content",
+                json!([result("a"), result("b"), result("c")]),
+                "unexpected `tool_use_id` found in `tool_result` blocks: c.",
+            ),
+            (
+                "/messages/2/content",
+                json!([result("a"), result("b"), result("b")]),
+                "Found multiple `tool_result` blocks with id: b",
+            ),
+            ("/messages/2/content", json!([text, result("a"), result("b")]), "must come first"),
+            ("/messages/1/content/2/id", "a".into(), "`tool_use` ids must be unique"),
+            (
+                "/messages/1/content/2/id",
+                "a b".into(),
+                "messages.1.content.2.id: String should match pattern",
+            ),
+            (
+                "/messages/1/content/2/input",
+                "{}".into(),
+                "messages.1.content.2.input: Input should be a valid dictionary",
+            ),
+            ("/messages/1/content/0/text", "".into(), "text content blocks must be non-empty"),
+            (
+                "/messages/1/content/0",
+                json!({"type": "thinking", "thinking": "Hm.", "signature": "x"}),
+                "Invalid `signature` in `thinking` block",
+            ),
+            (
+                "/messages/0/content",
+                json!([call("z")]),
+                "`tool_use` blocks are not allowed in `user` messages",
+            ),
+            (
+                "/thinking",
+                json!({"type": "enabled", "budget_tokens": 32}),
+                "Expected `thinking` or `redacted_thinking`, but found `tool_use`",
+            ),
+            ("/tools", Value::Null, "must define tools"),
+            ("/tools/0/name", "a.b".into(), "does not match pattern"),
+            ("/tools/0/parameters", json!({}), "tools.0.parameters: Extra inputs are not permitted"),
+            ("/tool_choice", "auto".into(), "expected an object"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn gemini_refusals() {
+    let call = |name: &str| json!({"functionCall": {"name": name, "args": {}}, "thoughtSignature": "skip_thought_signature_validator"});
+    let response = |name: &str| json!({"functionResponse": {"name": name, "response": {"output": "1"}}});
+    let legal = json!({
+        "tools": [{"functionDeclarations": [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}]}],
+        "contents": [{"role": "user", "parts": [{"text": "x"}]}, {"role": "model", "parts": [call("f"), call("g")]},
+            {"role": "user", "parts": [response("f"), response("g")]}],
+    });
+    check_refusals(
+        FakeDialect::Gemini,
+        &legal,
+        &[
+            ("/foo", 1.into(), "Unknown name \"foo\": Cannot find field."),
+            ("/contents", json!([]), "contents is not specified"),
+            ("/contents/2/parts", json!([response("f")]), "number of function response parts is equal to the number of function call parts"),
+            ("/contents/2", Value::Null, "number of function response parts is equal"),
+            ("/contents/2/parts", json!([{"text": "no"}]), "comes immediately after a function call turn"),
+            ("/contents/2/parts", json!([response("g"), response("f")]), "does not follow the order of the calls"),
+            ("/contents/2/parts/0/functionResponse/name", "".into(), "Name cannot be empty."),
+            ("/contents/2/parts/0/functionResponse/response", "1".into(), "expected an object"),
+            ("/contents/1/parts/0/thoughtSignature", Value::Null, "is missing a thought_signature in functionCall parts"),
+            ("/contents/1/parts/0/thoughtSignature", "forged".into(), "Corrupted thought signature."),
+            ("/contents/0/role", "system".into(), "Please use a valid role: user, model."),
+            ("/contents/0/role", "model".into(), "Please ensure that function call turn comes immediately after a user turn"),
+            ("/contents/0/parts", json!([]), "contents.parts must not be empty."),
+            ("/contents/0/parts/0", json!({}), "required oneof field 'data' must have one initialized field"),
+            ("/tools/0/functionDeclarations/0/parameters/properties/a/additionalProperties", false.into(), "Unknown name \"additionalProperties\" at 'tools[0].functionDeclarations[0].parameters.properties.a'"),
+            ("/tools/0/functionDeclarations/0/name", "1f".into(), "Invalid function name"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn ollama_refusals() {
+    let call = |name: &str| json!({"function": {"name": name, "arguments": {}}});
+    let legal = json!({
+        "model": "m", "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+        "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "", "tool_calls": [call("f"), call("g")]},
+            {"role": "tool", "tool_name": "f", "content": "1"}, {"role": "tool", "tool_name": "g", "content": "2"}],
+    });
+    check_refusals(
+        FakeDialect::Ollama,
+        &legal,
+        &[
+            ("/tool_choice", "auto".into(), "json: unknown field \"tool_choice\""),
+            ("/messages/0/content", json!([{"type": "text", "text": "x"}]), "json: cannot unmarshal array into Go struct field ChatRequest.messages.content of type string"),
+            ("/messages/1/tool_calls/0/function/arguments", "{}".into(), "of type api.ToolCallFunctionArguments"),
+            ("/messages/3", Value::Null, "2 tool calls are followed by 1 tool messages"),
+            ("/messages/2/tool_name", "g".into(), "does not match call 1 (\"f\")"),
+            ("/messages/1", json!({"role": "assistant", "content": "no"}), "must answer a call of the assistant message right before"),
+            ("/messages/0/images", json!(["data:image/png;base64,AA"]), "illegal base64 data"),
+            ("/messages/0/role", "bot".into(), "invalid role: bot"),
+            ("/think", "much".into(), "invalid think value"),
+        ],
+    )
+    .await;
+}
+
+/// The content of a legal request arrives in the same neutral form from every dialect.
+#[tokio::test]
+async fn requests_are_understood_alike() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+    let requests = [
+        (
+            FakeDialect::OpenaiChat,
+            json!({"model": "m", "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "U"},
+            {"role": "assistant", "content": "A", "tool_calls": [{"id": "i", "type": "function", "function": {"name": "f", "arguments": "{\"a\":1}"}}]},
+            {"role": "tool", "tool_call_id": "i", "content": "R"}],
+            "tools": [{"type": "function", "function": {"name": "f", "description": "D", "parameters": schema}}], "tool_choice": "none"}),
+        ),
+        (
+            FakeDialect::OpenaiResponses,
+            json!({"model": "m", "instructions": "S", "input": [{"role": "user", "content": [{"type": "input_text", "text": "U"}]},
+            {"role": "assistant", "content": "A"}, {"type": "function_call", "call_id": "i", "name": "f", "arguments": "{\"a\":1}"},
+            {"type": "function_call_output", "call_id": "i", "output": "R"}],
+            "tools": [{"type": "function", "name": "f", "description": "D", "parameters": schema, "strict": false}], "tool_choice": "none"}),
+        ),
+        (
+            FakeDialect::Anthropic,
+            json!({"model": "m", "max_tokens": 1, "system": "S", "messages": [{"role": "user", "content": "U"},
+            {"role": "assistant", "content": [{"type": "text", "text": "A"}, {"type": "tool_use", "id": "i", "name": "f", "input": {"a": 1}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "i", "content": [{"type": "text", "text": "R"}]}]}],
+            "tools": [{"name": "f", "description": "D", "input_schema": schema}], "tool_choice": {"type": "none"}}),
+        ),
+        (
+            FakeDialect::Gemini,
+            json!({"systemInstruction": {"parts": [{"text": "S"}]}, "contents": [{"role": "user", "parts": [{"text": "U"}]},
+            {"role": "model", "parts": [{"text": "A"}, {"functionCall": {"id": "i", "name": "f", "args": {"a": 1}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"id": "i", "name": "f", "response": {"output": "R"}}}]}],
+            "tools": [{"functionDeclarations": [{"name": "f", "description": "D", "parametersJsonSchema": schema}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}),
+        ),
+        (
+            FakeDialect::Ollama,
+            json!({"model": "m", "stream": false, "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "U"},
+            {"role": "assistant", "content": "A", "tool_calls": [{"id": "i", "function": {"name": "f", "arguments": {"a": 1}}}]},
+            {"role": "tool", "tool_name": "f", "content": "R"}],
+            "tools": [{"type": "function", "function": {"name": "f", "description": "D", "parameters": schema}}]}),
+        ),
+    ];
+    for (dialect, request) in requests {
+        let upstream = mock().await;
+        let reply = post(&upstream, &path(dialect, "m"), &request).await;
+        assert_eq!(reply.status, 200, "{dialect}: {}", reply.text());
+        let seen = upstream.requests().remove(0);
+        assert_eq!(
+            (seen.model.as_str(), seen.instructions.as_deref(), seen.user_text(), seen.step()),
+            ("m", Some("S"), "U", 2),
+            "{dialect}"
+        );
+        let answered = seen.answered_calls();
+        let (call, result) = answered[0];
+        assert_eq!(
+            (call.id.as_str(), call.name.as_str(), &call.arguments),
+            ("i", "f", &json!({"a": 1})),
+            "{dialect}"
+        );
+        assert_eq!(
+            (result.id.as_str(), result.name.as_str(), result.text.as_str()),
+            ("i", "f", "R"),
+            "{dialect}"
+        );
+        assert!(matches!(&seen.messages[1], SeenMessage::Assistant { text, .. } if text == "A"), "{dialect}");
+        let tool = seen.tool("f").expect("offered");
+        assert_eq!((tool.description.as_str(), &tool.parameters), ("D", &schema), "{dialect}");
+        let choice = if dialect == FakeDialect::Ollama { SeenChoice::Auto } else { SeenChoice::None };
+        assert_eq!(seen.tool_choice, choice, "{dialect}");
+    }
+}

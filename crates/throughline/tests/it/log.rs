@@ -1,0 +1,292 @@
+//! The turn and its log: nothing is seen or done before the log has it, and a log that refuses ends the turn
+//! truthfully.
+
+use crate::support::{self, DIALECTS, at, builder, check_promises, read, serve, statuses};
+use async_trait::async_trait;
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use throughline::store::{
+    AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MemoryLog, MergeFn, OwnerEpoch,
+    ProviderStateRecord, TurnClaim,
+};
+use throughline::tools::{Effect, NoArguments, tool};
+use throughline::{EventKind, TurnStatus as T, UpstreamTimeouts};
+use throughline_testkit::{ExchangeEnd, ModelScript, ScriptMove, ScriptQueue};
+use tokio::sync::watch;
+
+/// Fate of an append.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Written,
+    /// Waits until the gate is opened.
+    Held,
+    Refused,
+    Panics,
+}
+
+/// Decides by the number of the append, from 1, and its batch.
+type Decide = dyn Fn(usize, &LogBatch) -> Fate + Send + Sync;
+
+/// A log in memory whose appends do what a test wants.
+struct Trial {
+    log: MemoryLog,
+    decide: Box<Decide>,
+    appends: AtomicUsize,
+    /// Appends that have been held.
+    held: watch::Sender<usize>,
+    open: watch::Sender<bool>,
+}
+
+impl Trial {
+    fn new(decide: impl Fn(usize, &LogBatch) -> Fate + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self {
+            log: MemoryLog::default(),
+            decide: Box::new(decide),
+            appends: AtomicUsize::new(0),
+            held: watch::Sender::new(0),
+            open: watch::Sender::new(false),
+        })
+    }
+
+    async fn is_holding(&self) {
+        self.held.subscribe().wait_for(|held| *held > 0).await.unwrap();
+    }
+
+    fn open(&self) {
+        self.open.send_replace(true);
+    }
+}
+
+#[async_trait]
+impl Log for Trial {
+    async fn claim(&self, turn: &str) -> Result<TurnClaim, LogError> {
+        self.log.claim(turn).await
+    }
+    async fn append(&self, turn: &str, epoch: OwnerEpoch, batch: LogBatch) -> Result<AppendAck, LogError> {
+        let number = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
+        match (self.decide)(number, &batch) {
+            Fate::Written => {}
+            Fate::Held => {
+                self.held.send_modify(|held| *held += 1);
+                self.open.subscribe().wait_for(|open| *open).await.unwrap();
+            }
+            Fate::Refused => return Err(LogError::StoreFailure { why: "the disk is full".into() }),
+            Fate::Panics => panic!("a bug in the log"),
+        }
+        self.log.append(turn, epoch, batch).await
+    }
+    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
+        self.log.read(turn, after, records_max).await
+    }
+    async fn read_provider_state(&self, turn: &str) -> Result<Vec<ProviderStateRecord>, LogError> {
+        self.log.read_provider_state(turn).await
+    }
+    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn LogTail>, LogError> {
+        self.log.tail(turn, after).await
+    }
+    async fn open_turns(&self) -> Result<Vec<String>, LogError> {
+        self.log.open_turns().await
+    }
+    async fn compact(&self, turn: &str, merge: MergeFn) -> Result<(), LogError> {
+        self.log.compact(turn, merge).await
+    }
+    async fn delete(&self, turn: &str) -> Result<(), LogError> {
+        self.log.delete(turn).await
+    }
+}
+
+fn holds(batch: &LogBatch, kind: &str) -> bool {
+    batch.records.iter().any(|record| record.kind == kind)
+}
+
+/// A tool that counts how often it runs.
+fn counter() -> (impl throughline::tools::Tool, Arc<AtomicUsize>) {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = runs.clone();
+    let count = move |_: NoArguments, _| {
+        let runs = counted.clone();
+        async move { format!("run {}", runs.fetch_add(1, Ordering::SeqCst) + 1) }
+    };
+    (tool("count.up", "Counts", count).effect(Effect::Read).agent_callable(), runs)
+}
+
+fn call_and_answer() -> ScriptQueue {
+    ScriptQueue::new([
+        ModelScript::new().say("So").call("count_up", json!({})),
+        ModelScript::new().say("Done."),
+    ])
+}
+
+// R: S2
+#[tokio::test]
+async fn no_model_is_asked_and_nothing_is_seen_before_the_start_is_in_the_log() {
+    let log = Trial::new(|number, _| if number == 1 { Fate::Held } else { Fate::Written });
+    let server = serve(ScriptQueue::new([ModelScript::new().say("Hi")])).await;
+    let app = builder(&server, DIALECTS[0]).log(log.clone()).build().unwrap();
+    let mut turn = app.ask("Hi").await.unwrap();
+    log.is_holding().await;
+    // The driver has begun the append and waits: whatever it does too early, it has done by now.
+    tokio::select! {
+        biased;
+        early = turn.next() => panic!("{early:?} is not in the log yet"),
+        () = std::future::ready(()) => {}
+    }
+    // Everything here shares one thread: a request that was sent too early would get there in these turns of it.
+    for _ in 0..5_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.exchanges().len(), 0);
+    log.open();
+    assert_eq!(read(turn).await.1.text(), "Hi");
+}
+
+// R: S3
+#[tokio::test]
+async fn no_tool_runs_before_its_intent_is_in_the_log() {
+    let log = Trial::new(|_, batch| if holds(batch, "tool_start") { Fate::Held } else { Fate::Written });
+    let (counter, runs) = counter();
+    let server = serve(call_and_answer()).await;
+    let app = builder(&server, DIALECTS[0]).log(log.clone()).tool(counter).build().unwrap();
+    let turn = app.ask("Hi").await.unwrap();
+    log.is_holding().await;
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::Complete);
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+    log.open();
+    assert_eq!(statuses(&read(turn).await.1).len(), 1);
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+// R: T2
+#[tokio::test]
+async fn the_first_delta_goes_at_once_and_a_slow_append_loses_nothing() {
+    let words = "word ".repeat(2_000);
+    let first_seen = Arc::new(Mutex::new(0));
+    let seen = first_seen.clone();
+    let log = Trial::new(move |_, batch| {
+        if holds(batch, "content_delta") && !holds(batch, "stream_end") {
+            let mut seen = seen.lock().unwrap();
+            *seen += 1;
+            return if *seen == 2 { Fate::Held } else { Fate::Written };
+        }
+        Fate::Written
+    });
+    // A beat behind the first word, so that it comes alone.
+    let script = ModelScript::new().say("first ").then(ScriptMove::Pause(30)).say(words.as_str());
+    let server = serve(ScriptQueue::new([script])).await;
+    let app = builder(&server, DIALECTS[0]).log(log.clone()).build().unwrap();
+    let turn = app.ask("Hi").await.unwrap();
+    log.is_holding().await;
+    // Everything has been said while one append is under way.
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::Complete);
+    log.open();
+    let (events, message) = read(turn).await;
+    assert_eq!(message.text(), format!("first {words}"));
+    // That those behind it are joined is shown where it happens: driver::model.
+    let deltas: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ContentDelta { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!("first ".starts_with(deltas[0]), "{:?}", deltas[0]);
+}
+
+// R: R3 S3
+#[tokio::test]
+async fn a_refused_append_ends_the_turn_as_interrupted_wherever_it_comes() {
+    for fate in [Fate::Refused, Fate::Panics] {
+        let mut interrupted = 0;
+        for refused in 1.. {
+            let log = Trial::new(move |number, _| if number == refused { fate } else { Fate::Written });
+            let (counter, _) = counter();
+            let server = serve(call_and_answer()).await;
+            let app = builder(&server, DIALECTS[0]).log(log.clone()).tool(counter).build().unwrap();
+            let mut conversation = app.conversation();
+            let (_, message) = read(conversation.ask("Hi").await.unwrap()).await;
+            if message.status == Some(T::Completed) {
+                assert!(log.appends.load(Ordering::Relaxed) < refused, "the refused append never came");
+                break;
+            }
+            assert_eq!(message.status, Some(T::Interrupted), "append {refused}: {message:#?}");
+            interrupted += 1;
+            // The conversation goes on from what the log holds.
+            let (_, again) = read(conversation.ask("And now?").await.unwrap()).await;
+            assert_eq!(again.status, Some(T::Completed), "append {refused}: {again:#?}");
+            assert_eq!(server.violations(), [], "append {refused}");
+        }
+        assert!(interrupted >= 4, "a turn with a tool takes several appends, not {interrupted}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_is_lost_for_good_ends_the_reading_and_not_the_process() {
+    let log = Trial::new(|number, _| if number <= 2 { Fate::Written } else { Fate::Refused });
+    let server = serve(ScriptQueue::new([ModelScript::new().say("So").then(ScriptMove::Stall)])).await;
+    // If the second append has the text, the third is the one about the stalled upstream.
+    let timeouts = UpstreamTimeouts { idle_ms: 200, ..UpstreamTimeouts::default() };
+    let upstream = at(&server, DIALECTS[0]).timeouts(timeouts);
+    let app = builder(&server, DIALECTS[0]).upstream(upstream).log(log).build().unwrap();
+    let mut turn = app.ask("Hi").await.unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = turn.next().await {
+        events.push(event);
+    }
+    assert!(!events.is_empty());
+    assert_eq!(turn.message().status, None, "nobody could write how it ended");
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected, "the upstream is let go");
+}
+
+// R: S6
+#[tokio::test]
+async fn a_turn_that_someone_else_has_claimed_is_left_alone() {
+    let log = Arc::new(MemoryLog::default());
+    let server = serve(ScriptQueue::new([ModelScript::new()
+        .say("So")
+        .then(ScriptMove::Pause(100))
+        .say("on")
+        .then(ScriptMove::Stall)]))
+    .await;
+    let app = builder(&server, DIALECTS[0]).log(log.clone()).build().unwrap();
+    let mut turn = app.ask("Hi").await.unwrap();
+    let mut seen = 0;
+    while let Some(event) = turn.next().await {
+        if matches!(event.kind, EventKind::ContentDelta { .. }) {
+            log.claim(turn.id().as_str()).await.unwrap();
+        }
+        seen = event.seq.0;
+    }
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
+    let held = log.read(turn.id().as_str(), 0, usize::MAX).await.unwrap();
+    assert_eq!(held.len() as u64, seen, "the former owner writes nothing more, not even an end");
+    assert!(held.iter().all(|record| record.kind != "stream_end"));
+}
+
+// R: E1 S2
+#[tokio::test]
+async fn a_viewer_that_comes_late_or_from_the_middle_sees_the_same_events() {
+    let server = serve(ScriptQueue::new([
+        ModelScript::new().think("Hm.").say("Let me look.").call("weather_today", support::city("Oslo")),
+        ModelScript::new().say("Sunny."),
+    ]))
+    .await;
+    let app = builder(&server, DIALECTS[2]).build().unwrap();
+    let turn = app.ask("Hi").await.unwrap();
+    let id = turn.id().clone();
+    let (events, _) = read(turn).await;
+    for after in [0, 1, 7, events.len() as u64] {
+        let mut tail = app.log().tail(id.as_str(), after).await.unwrap();
+        let mut late = Vec::new();
+        while let Some(records) = tail.next().await.unwrap() {
+            late.extend(records.iter().map(|record| {
+                let event: throughline::Event = serde_json::from_slice(&record.payload).unwrap();
+                let written: serde_json::Value = serde_json::from_slice(&record.payload).unwrap();
+                assert_eq!(written["type"], *record.kind, "the kind of a record is the event's type");
+                event
+            }));
+        }
+        assert_eq!(late, events[usize::try_from(after).unwrap()..], "after {after}");
+    }
+    check_promises(&events);
+}

@@ -1,0 +1,45 @@
+//! Pictures that the upstream looks up itself, and sound for models that hear. // R: T12
+
+use crate::history::request;
+use serde_json::{Value, json};
+use throughline_wire::{Dialect, Media, Message, TransferMode, UpstreamProfile, UserPart, encode};
+
+const URL: &str = "https://example.com/cat.png";
+
+fn content(dialect: Dialect, part: UserPart, profile: &UpstreamProfile) -> Value {
+    let request = request("m", vec![Message::User(vec![part])]);
+    let body = encode(dialect, &request, profile, TransferMode::Stream).unwrap().body;
+    let messages = body.get("messages").or(body.get("input")).or(body.get("contents")).unwrap();
+    let message = messages.as_array().unwrap().last().unwrap();
+    message.get("content").or(message.get("parts")).unwrap().clone()
+}
+
+#[test]
+fn an_address_is_handed_on_in_every_dialect_that_takes_one() {
+    for (dialect, expected) in [
+        (Dialect::OpenaiChat, json!([{"type": "image_url", "image_url": {"url": URL}}])),
+        (Dialect::OpenaiResponses, json!([{"type": "input_image", "image_url": URL}])),
+        (
+            Dialect::Anthropic,
+            json!([{"type": "image", "source": {"type": "url", "url": URL}, "cache_control": {"type": "ephemeral"}}]),
+        ),
+        (Dialect::Gemini, json!([{"fileData": {"mimeType": "image/png", "fileUri": URL}}])),
+        (Dialect::Ollama, json!("[image at https://example.com/cat.png, shown to the user]")),
+    ] {
+        let part = UserPart::Image(Media::from_url("image/png".into(), URL.into()));
+        assert_eq!(content(dialect, part, &UpstreamProfile::default()), expected, "{dialect}");
+    }
+}
+
+#[test]
+fn sound_is_sent_to_models_that_hear_and_told_to_others() {
+    let sound =
+        || UserPart::File { name: "a.mp3".into(), media: Media::new("audio/mpeg".into(), "aGk=".into()) };
+    let hears = UpstreamProfile { audio: true, ..UpstreamProfile::default() };
+    assert_eq!(
+        content(Dialect::OpenaiChat, sound(), &hears),
+        json!([{"type": "input_audio", "input_audio": {"data": "aGk=", "format": "mp3"}}])
+    );
+    let parts = content(Dialect::OpenaiChat, sound(), &UpstreamProfile::default());
+    assert_eq!(parts[0]["text"], "a.mp3: [audio audio/mpeg, 1 kB, shown to the user]");
+}

@@ -1,0 +1,94 @@
+//! A call that a reply must make: in every dialect's own field, and in words where there is none. // R: W1, T13
+
+use crate::history::{request, tool, user};
+use serde_json::{Value, json};
+use throughline_wire::{Dialect, ModelRequest, ToolChoice, TransferMode, UpstreamProfile, encode};
+
+const REQUIRED: &str = "[Note from the system: this reply must call at least one of your tools; a reply without a call is of no use.]";
+const NAMED: &str =
+    "[Note from the system: this reply must call the tool `f`; a reply without a call is of no use.]";
+
+fn asking(choice: ToolChoice) -> ModelRequest {
+    ModelRequest { tools: vec![tool("f")], tool_choice: choice, ..request("m", vec![user("Go")]) }
+}
+
+fn body(dialect: Dialect, request: &ModelRequest, profile: &UpstreamProfile) -> Value {
+    encode(dialect, request, profile, TransferMode::Stream).unwrap().body
+}
+
+fn choice_of(body: &Value) -> Value {
+    body.get("tool_choice").or(body.get("toolConfig")).cloned().unwrap_or_default()
+}
+
+#[test]
+fn every_dialect_that_can_force_a_call_has_a_field_for_it() {
+    let config = |config: Value| json!({ "functionCallingConfig": config });
+    for (dialect, required, named) in [
+        (Dialect::OpenaiChat, json!("required"), json!({"type": "function", "function": {"name": "f"}})),
+        (Dialect::OpenaiResponses, json!("required"), json!({"type": "function", "name": "f"})),
+        (Dialect::Anthropic, json!({"type": "any"}), json!({"type": "tool", "name": "f"})),
+        (
+            Dialect::Gemini,
+            config(json!({"mode": "ANY"})),
+            config(json!({"mode": "ANY", "allowedFunctionNames": ["f"]})),
+        ),
+    ] {
+        for (choice, expected) in [
+            (ToolChoice::Auto, Value::Null),
+            (ToolChoice::Required, required),
+            (ToolChoice::Tool("f".into()), named),
+        ] {
+            let body = body(dialect, &asking(choice.clone()), &UpstreamProfile::default());
+            assert_eq!(choice_of(&body), expected, "{dialect} {choice:?}");
+            assert!(!body.to_string().contains("Note from the system"), "{dialect} {body}");
+        }
+    }
+}
+
+/// Ollama has no field, a profile may say so, and Claude refuses it while it thinks.
+#[test]
+fn where_a_call_cannot_be_forced_it_is_asked_for_in_words() {
+    let unable = UpstreamProfile { tool_choice_required: false, ..UpstreamProfile::default() };
+    let mut thinking = asking(ToolChoice::Required);
+    thinking.settings.extra = json!({"thinking": {"type": "adaptive"}}).as_object().unwrap().clone();
+    for (dialect, request, profile, words) in [
+        (Dialect::Ollama, asking(ToolChoice::Required), UpstreamProfile::default(), REQUIRED),
+        (Dialect::Ollama, asking(ToolChoice::Tool("f".into())), UpstreamProfile::default(), NAMED),
+        (Dialect::OpenaiChat, asking(ToolChoice::Required), unable.clone(), REQUIRED),
+        (Dialect::Gemini, asking(ToolChoice::Tool("f".into())), unable, NAMED),
+        (Dialect::Anthropic, thinking, UpstreamProfile::default(), REQUIRED),
+    ] {
+        let body = body(dialect, &request, &profile);
+        assert_eq!(choice_of(&body), Value::Null, "{dialect}");
+        assert!(body.to_string().contains(words), "{dialect} {body}");
+        assert!(body.get("tools").is_some(), "{dialect} {body}");
+    }
+}
+
+/// The words stand behind everything, so that what was said before stays a prefix of the next request.
+#[test]
+fn the_words_are_the_last_thing_said() {
+    let body = body(Dialect::Ollama, &asking(ToolChoice::Required), &UpstreamProfile::default());
+    assert_eq!(body["messages"], json!([{"role": "user", "content": format!("Go\n{REQUIRED}")}]));
+}
+
+#[test]
+fn one_call_at_a_time_is_told_where_tools_are_offered() {
+    let one = |choice: ToolChoice| {
+        let mut request = asking(choice);
+        request.settings.parallel_tool_calls = Some(false);
+        request
+    };
+    for (dialect, pointer, expected) in [
+        (Dialect::OpenaiChat, "/parallel_tool_calls", json!(false)),
+        (Dialect::OpenaiResponses, "/parallel_tool_calls", json!(false)),
+        (Dialect::Anthropic, "/tool_choice", json!({"type": "auto", "disable_parallel_tool_use": true})),
+    ] {
+        let auto_body = body(dialect, &one(ToolChoice::Auto), &UpstreamProfile::default());
+        assert_eq!(auto_body.pointer(pointer), Some(&expected), "{dialect}");
+        let bare = ModelRequest { tools: Vec::new(), ..one(ToolChoice::Auto) };
+        assert_eq!(body(dialect, &bare, &UpstreamProfile::default()).pointer(pointer), None, "{dialect}");
+    }
+    let forced = body(Dialect::Anthropic, &one(ToolChoice::Required), &UpstreamProfile::default());
+    assert_eq!(forced["tool_choice"], json!({"type": "any", "disable_parallel_tool_use": true}));
+}

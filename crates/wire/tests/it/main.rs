@@ -1,0 +1,40 @@
+//! The decoders and encoders at their boundary: bytes in, events out, and back.
+
+#![allow(clippy::unwrap_used)]
+
+mod fixture;
+mod history;
+mod lines;
+mod oracle;
+#[path = "../../../../fuzz/src/lib.rs"]
+mod target;
+mod text;
+
+mod announce;
+mod anthropic_shuffled;
+mod conformance;
+mod echo;
+mod elsewhere;
+mod encode_anthropic;
+mod encode_changed;
+mod encode_cohere_bedrock;
+mod encode_gemini;
+mod encode_ollama;
+mod encode_openai_chat;
+mod encode_responses;
+mod equivalence;
+mod fast_path;
+mod fixtures;
+mod forced_calls;
+mod fuzz_regressions;
+mod hosted_tools;
+mod limits;
+mod provider_state;
+mod sse;
+mod suites;
+mod text_agreement;
+mod text_history;
+mod text_mode;
+mod text_render;
+mod text_tricky;
+mod visible;
