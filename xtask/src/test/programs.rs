@@ -91,7 +91,7 @@ impl TestPrograms<'_> {
         Ok(programs)
     }
 
-    /// What begins the names of the tests that are wanted of a program; empty: all are.
+    /// Beginnings of the names of the tests that are wanted of a program; empty: all are.
     fn filters(&self, program: &str) -> Vec<String> {
         let wanted = self.modules.iter().filter_map(|module| module.split_once("::"));
         let of_this = wanted.filter(|(crate_name, _)| program == format!("{crate_name}::{PROGRAM}"));

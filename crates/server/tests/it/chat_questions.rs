@@ -352,7 +352,7 @@ async fn a_link_shows_the_question_to_whoever_has_it_and_answers_it_once() {
     let asked = question(&server).await;
     let (page, link) = link_of(&asked);
     assert_eq!(page, server.url("/approve"));
-    let nobody = reqwest::Client::builder().no_proxy().build().unwrap();
+    let nobody = support::http_client().build().unwrap();
     let html = nobody.get(&page).send().await.unwrap();
     assert_eq!(html.status(), 200);
     assert!(html.headers()["content-security-policy"].to_str().unwrap().contains("frame-ancestors 'none'"));

@@ -1,6 +1,6 @@
 //! A server of several people with its gate, over real sockets, and a walk over all of its routes.
 
-use crate::support::{PATIENCE, TestServer, answered, eventually, saying};
+use crate::support::{self, PATIENCE, TestServer, answered, eventually, saying};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl House {
 
     /// As whoever has this key, or as whom a proxy names so.
     pub async fn ask(&self, key: &str, method: &str, path: &str, body: Value) -> (u16, Value) {
-        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+        let client = support::http_client().timeout(PATIENCE).build().unwrap();
         let method: Method = method.parse().unwrap();
         let request = client.request(method, format!("{}{path}", self.url));
         let request =
@@ -106,7 +106,7 @@ pub async fn walk_every_route(house: &House, ann: &str, bob: &str) {
     let (_, started) = house.turn(ann, &format!("What about the {CANARY}?")).await;
     let (turn, conversation) =
         (started["turn_id"].as_str().unwrap(), started["conversation_id"].as_str().unwrap());
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = support::http_client().build().unwrap();
     let upload = client
         .post(format!("{}/v1/files?name={CANARY}.txt", house.url))
         .header("content-type", "application/octet-stream")

@@ -8,7 +8,7 @@ use throughline::MeasureOptions;
 use throughline_testkit::{ModelScript, PlantedQuirk, ScenarioRules, ScriptMove, ScriptQueue};
 
 async fn begun(house: &House, body: Value) -> reqwest::Response {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = support::http_client().build().unwrap();
     let request = client.post(format!("{}/v1/upstreams/test/probe", house.url)).bearer_auth(&house.admin);
     request.json(&body).send().await.unwrap()
 }

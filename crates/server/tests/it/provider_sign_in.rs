@@ -4,7 +4,7 @@
 
 use crate::house::{House, answers, walk_every_route};
 use crate::provider::{Browser, CLIENT_ID, CLIENT_SECRET, FakeProvider, Shown, SigningKey, TokenFault};
-use crate::support::{PATIENCE, answered};
+use crate::support::{self, PATIENCE, answered};
 use serde_json::{Value, json};
 use throughline::config::{ClientSecretText, OidcSettings, PersonClaim, ServerSettings};
 
@@ -264,7 +264,7 @@ async fn a_server_without_a_provider_has_no_such_way() {
     let house = House::start(answers(0)).await;
     let shown = Browser::new().go(&format!("{}/sign-in/provider", house.url)).await;
     assert!(shown.status == 404 && shown.body.contains("no_provider"), "{shown:?}");
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = support::http_client().build().unwrap();
     let (_, ways) = answered(client.get(format!("{}/v1/sign-in", house.url))).await;
     assert_eq!(ways, json!({"proxy": false, "provider": null}));
 }

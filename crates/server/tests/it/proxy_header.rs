@@ -37,7 +37,7 @@ async fn outcome(
     headers: &[(&str, &str)],
     body: &str,
 ) -> (u16, String) {
-    let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+    let client = support::http_client().timeout(PATIENCE).build().unwrap();
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         let name: HeaderName = name.parse().unwrap();
@@ -235,7 +235,7 @@ async fn who_is_unknown_or_removed_stays_outside_and_their_streams_end() {
     house.done("POST", "/v1/users", json!({"name": "ann"})).await;
     let (status, started) = house.ask("ann", "POST", "/v1/turns", saying("Wait")).await;
     assert_eq!(status, 201, "{started}");
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = support::http_client().build().unwrap();
     let events = format!("{}/v1/turns/{}/events", house.url, started["turn_id"].as_str().unwrap());
     let mut following = client.get(events).header(PROXY_HEADER, "ann").send().await.unwrap();
     assert_eq!(following.status(), 200);

@@ -1,7 +1,7 @@
 //! Speech and transcription in OpenAI's format, passed on to the engines of the configuration.
 // R: V1, E2, R4
 
-use crate::support::{TestServer, answered};
+use crate::support::{self, TestServer, answered};
 use serde_json::{Value, json};
 use throughline::ThroughlineBuilder;
 use throughline::config::{ConfigFile, ConfigFlags, EnvVars, ServerLimits, resolve};
@@ -230,7 +230,7 @@ async fn engines_are_listed_and_without_any_a_request_says_what_to_do() {
 #[tokio::test]
 async fn nobody_speaks_or_hears_without_a_key() {
     let (server, fake) = start().await;
-    let nobody = reqwest::Client::builder().no_proxy().build().unwrap();
+    let nobody = support::http_client().build().unwrap();
     let body = json!({"input": "Hello."});
     assert_eq!(answered(nobody.post(server.url("/v1/audio/speech")).json(&body)).await.0, 401);
     let (kind, body) = form(&[("file", "x")]);

@@ -1,6 +1,6 @@
 //! A turn over a real socket: started, followed from every place, looked at, left.
 
-use crate::support::{Event, Events, PATIENCE, TestServer, answered, saying};
+use crate::support::{self, Event, Events, PATIENCE, TestServer, answered, saying};
 use serde_json::{Value, json};
 use throughline::config::ServerLimits;
 use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest};
@@ -112,7 +112,7 @@ async fn a_place_that_is_not_there_is_told_as_what_it_is() {
     }
     let (status, _) = answered(server.client_of("eve").get(events(""))).await;
     assert_eq!(status, 404, "another user's turn is not there");
-    let (status, _) = answered(reqwest::Client::new().get(events(""))).await;
+    let (status, _) = answered(support::http_client().build().unwrap().get(events(""))).await;
     assert_eq!(status, 401);
     // Ahead of the log, as after a power cut: the whole message, and the number to go on from.
     let ahead = server.follow(&turn, last + 7).await.rest().await;

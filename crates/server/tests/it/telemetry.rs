@@ -1,5 +1,6 @@
 //! Telemetry of real turns over a real socket: what is measured, and that no secret leaves by any way.
 
+use crate::support;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
@@ -187,7 +188,7 @@ async fn a_turn_with_a_tool_is_measured_traced_and_kept() {
 #[tokio::test]
 async fn a_page_reports_late_frames_and_is_not_believed_everything() {
     let world = TelemetryFixture::start(DemoModel::instant()).await;
-    let client = reqwest::Client::new();
+    let client = support::http_client().build().unwrap();
     for (body, status) in [
         (r#"{"jank_frames":3,"window_ms":10000}"#, 204),
         (r#"{"jank_frames":99999999,"window_ms":1000}"#, 204),

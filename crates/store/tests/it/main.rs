@@ -1,4 +1,4 @@
-//! What every store promises, and what becomes of it when a disk, a process or a connection fails.
+//! Promises of every store, and their test by disks, processes and connections that fail.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,7 +1,7 @@
 //! Every route of the description, asked by somebody whose it is not, and by nobody. R: R4
 
 use super::{ask_as, conversation, post};
-use crate::support::{Events, TestServer, eventually, saying};
+use crate::support::{self, Events, TestServer, eventually, saying};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -393,7 +393,7 @@ async fn every_route_of_the_description_has_a_row_here() {
 #[tokio::test]
 async fn what_is_another_users_is_not_there() {
     let adas = Adas::new().await;
-    let nobody = reqwest::Client::builder().no_proxy().build().unwrap();
+    let nobody = support::http_client().build().unwrap();
     let mut asked = 0;
     for (name, path, whose) in routes() {
         // What a link of one use shows in place of a key is in the body.

@@ -1,7 +1,7 @@
 //! Links that show a conversation: what they show, to whom, and for how long.
 
 use super::{ask, ask_as, conversation, get, post, refused, server, talk, turn};
-use crate::support::TestServer;
+use crate::support::{self, TestServer};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use throughline::config::ServerLimits;
@@ -9,7 +9,7 @@ use throughline_store::ShareRow;
 
 /// Somebody without a key.
 fn stranger() -> Client {
-    Client::builder().no_proxy().build().unwrap()
+    support::http_client().build().unwrap()
 }
 
 async fn shared(server: &TestServer, body: Value) -> (u16, Value) {
