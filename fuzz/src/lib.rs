@@ -1,5 +1,5 @@
 //! Properties that each fuzz target checks: no panic on any input, every cut of the bytes says the same, and the events of a step
-//! keep their contract. // R: R2, W2, W4
+//! keep their contract.
 
 use std::collections::BTreeMap;
 use throughline_wire::frame::{SseFramer, SseItem};
@@ -369,7 +369,7 @@ const PIECES: [&str; 64] = [
 ];
 
 /// Text protocols: the scanner agrees with the simple parser for any cut, arguments are objects, and data that is
-/// escaped holds no marker and comes back. // R: X3, X4
+/// escaped holds no marker and comes back.
 pub fn text_protocol(data: &[u8]) {
     let Some(([seed], body)) = data.split_first_chunk::<1>() else { return };
     let protocol = PROTOCOLS[usize::from(*seed) % PROTOCOLS.len()];

@@ -10,7 +10,7 @@ import { worker } from "./build/worker.ts";
 const SERVER = process.env.THROUGHLINE_URL ?? "http://127.0.0.1:8787";
 
 export default defineConfig({
-  // Elements are made by a package of ours: whatever a view shows, nothing in it is invisible. R: A5
+  // Elements are made by a package of ours: whatever a view shows, nothing in it is invisible.
   plugins: [
     react({ jsxImportSource: "@throughline/visible" }),
     tailwindcss(),

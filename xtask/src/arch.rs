@@ -2,7 +2,6 @@
 //!
 //! Four checks: the arrows among the crates here, the outside dependencies of the pure ones, impure code in
 //! their sources, and the vocabulary of all crates.
-// R: D3
 
 mod dependencies;
 mod purity;
@@ -29,8 +28,8 @@ Checks, from `cargo metadata`, `cargo tree` and the sources:
   - no async, clock, IO, thread, environment, randomness or global in their sources outside tests;
   - no provider's name in `engine`;
   - in all crates, no word of this project's old dialect in a name (xtask/src/arch/vocabulary.rs lists them), no public
-    type defined twice or named as one of the standard library, no private enum of `Yes` and `No`, and no documentation
-    that cites a requirement or, in tests and benchmarks too, begins with Who, What, Which, How or Whether;
+    type defined twice or named as one of the standard library, no private enum of `Yes` and `No`, and, in tests and
+    benchmarks too, no documentation that begins with Who, What, Which, How or Whether;
   - the same for words and documentation of the TypeScript client.",
     run: |_| {
         println!("{}", check()?);

@@ -1,7 +1,6 @@
 //! `cargo xtask bench decode`: what decoding costs, measured, judged and written down; `bench eager`: what starting tools
 //! early is worth; `bench text`: what text mode adds; `bench store`: what an event costs in the log; `bench server`: what
 //! the whole server adds; `bench page`: what the page takes in a browser.
-// R: P1, P2, P3, P4
 
 mod callgrind;
 mod eager;

@@ -1,7 +1,6 @@
 //! `cargo xtask coverage`: how much of the pure crates their own tests run.
 //!
 //! With the compiler's own instrumentation and the toolchain's own LLVM tools, so nothing has to be built for it.
-// R: D1
 
 use crate::fault::fault;
 use crate::program::{self, ExternalProgram};
@@ -154,7 +153,6 @@ mod tests {
     use super::{files, percent};
     use serde_json::json;
 
-    // R: D1
     #[test]
     fn lines_are_added_by_crate() {
         let file = |name: &str, covered: u32, count: u32| json!({"filename": name, "summary": {"lines": {"covered": covered, "count": count}}});

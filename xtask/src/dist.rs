@@ -1,5 +1,4 @@
 //! `cargo xtask dist`: what people download.
-// R: O2, O6
 
 mod archive;
 mod licenses;

@@ -1,15 +1,16 @@
-//! The documents for those who carry the project on are there, and no link in them leads nowhere.
-// R: D3
+//! The documents for those who carry the project on are there, no link in them leads nowhere, and requirements name tests.
+
+mod requirements;
 
 use crate::repository;
 use anyhow::{Result, bail};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 /// Files of every release.
 const REQUIRED: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Checks them; says how many links hold.
+/// Checks them; says how many links and requirements hold.
 pub(crate) fn check() -> Result<String> {
     let root = repository::root();
     let mut problems: Vec<String> = REQUIRED
@@ -30,7 +31,8 @@ pub(crate) fn check() -> Result<String> {
     if !problems.is_empty() {
         bail!("{}\n  remedy: write the document, or correct the link", problems.join("\n"));
     }
-    Ok(format!("{} documents, {valid_links} links", REQUIRED.len()))
+    let requirements = requirements::check()?;
+    Ok(format!("{} documents, {valid_links} links, {requirements} requirements", REQUIRED.len()))
 }
 
 /// Targets of links to files of the repository, without fragments; code blocks and code spans left out.
@@ -58,17 +60,22 @@ fn links(document: &str) -> Vec<String> {
 }
 
 fn resolves(root: &Path, document: &str, link: &str) -> bool {
-    let mut path = PathBuf::from(document);
-    path.pop();
-    let mut within = Vec::new();
-    for part in path.join(link).components() {
+    path_of(document, link).is_some_and(|path| root.join(path).exists())
+}
+
+/// Path from the root of what a link in a document leads to; `None` if that is outside.
+fn path_of(document: &str, link: &str) -> Option<String> {
+    let folder = Path::new(document).parent()?;
+    let mut within: Vec<&str> = Vec::new();
+    let path = folder.join(link);
+    for part in path.components() {
         match part {
-            Component::ParentDir if within.pop().is_none() => return false,
-            Component::Normal(name) => within.push(name.to_owned()),
+            Component::ParentDir => within.pop().map(drop)?,
+            Component::Normal(name) => within.push(name.to_str()?),
             _ => {}
         }
     }
-    root.join(within.iter().collect::<PathBuf>()).exists()
+    Some(within.join("/"))
 }
 
 #[cfg(test)]
@@ -81,7 +88,6 @@ mod tests {
         assert_eq!(links(document), ["b.md", "i/j.rs", "../n"]);
     }
 
-    // R: D3
     #[test]
     fn a_link_is_relative_to_its_document_and_stays_inside() {
         let root = repository::root();

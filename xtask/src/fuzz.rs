@@ -2,7 +2,6 @@
 //!
 //! The compiler's own coverage pass is all that libFuzzer needs, so there is no nightly and no cargo-fuzz. The crate
 //! `fuzz/` is a workspace of its own, since its flags differ from everything else's.
-// R: R2
 
 mod seeds;
 
@@ -235,7 +234,6 @@ mod tests {
         assert_eq!(statistic(report, "new_units_added"), None);
     }
 
-    // R: R2
     #[test]
     fn every_parser_has_a_target() {
         let targets = targets();

@@ -2,9 +2,7 @@
 //!
 //! It needs nothing but the Rust toolchain and a C compiler for the two verbs of the README, `run` and `test`; what
 //! the long proofs need besides, `verify` installs or names. It never edits code: the files that it writes are
-//! `docs/requirements.md`, `docs/performance.md`, `docs/verification.md`, the types of the TypeScript client, failing seeds
-//! and crash inputs.
-// R: D1
+//! `docs/performance.md`, `docs/verification.md`, the types of the TypeScript client, failing seeds and crash inputs.
 
 mod arch;
 mod bench;
@@ -21,7 +19,6 @@ mod repository;
 mod run;
 mod rust_text;
 mod sim;
-mod spec;
 mod test;
 mod typescript;
 mod verify;
@@ -41,7 +38,7 @@ pub(crate) struct TaskVerb {
     run: fn(Vec<String>) -> Result<()>,
 }
 
-const VERBS: [&TaskVerb; 12] = [
+const VERBS: [&TaskVerb; 11] = [
     &run::VERB,
     &test::VERB,
     &verify::VERB,
@@ -49,7 +46,6 @@ const VERBS: [&TaskVerb; 12] = [
     &fuzz::VERB,
     &bench::VERB,
     &arch::VERB,
-    &spec::VERB,
     &typescript::VERB,
     &web::VERB,
     &dist::VERB,

@@ -1,5 +1,4 @@
 //! Our crates as cargo packs them for its registry: each one whole, and the server with the page in it.
-// R: O2
 
 use crate::fault::fault;
 use crate::program::{self, ExternalProgram};

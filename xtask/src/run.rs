@@ -1,5 +1,4 @@
 //! `cargo xtask run`: the shortest way from a fresh clone to a server that answers, or to a conversation.
-// R: D1
 
 use crate::fault::fault;
 use crate::program::{self, ExternalProgram};

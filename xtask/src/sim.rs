@@ -1,5 +1,4 @@
 //! `cargo xtask sim`: simulated turns by the seed.
-// R: R1
 
 use crate::fault::fault;
 use crate::program::{self, ExternalProgram};
@@ -114,7 +113,6 @@ fn with_saved(saved: &str, failed: &[(u64, String)], date: &str) -> String {
 mod tests {
     use super::*;
 
-    // R: R1
     #[test]
     fn failing_seeds_are_kept_once() {
         assert_eq!(failed_seed("seed 17: two ends: x"), Some((17, "two ends: x".to_owned())));

@@ -1,5 +1,4 @@
 //! `cargo xtask typescript`: the types of the client for TypeScript, from the description of the API.
-// R: E5
 
 use crate::fault::fault;
 use crate::{TaskVerb, web};

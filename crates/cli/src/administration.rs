@@ -1,5 +1,4 @@
 //! Where keys and people are changed: in the store, or by the server that has it open.
-// R: R4, O5
 
 use crate::args::{ModelArgs, StoreArgs, UsageLimitArgs};
 use crate::exit::CliFailure;

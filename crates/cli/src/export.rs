@@ -1,5 +1,4 @@
 //! `throughline export`: a conversation out of a store's file, also while a server has it open.
-// R: S4
 
 use crate::args::{ExportArgs, ExportFileFormat};
 use crate::data_dir;

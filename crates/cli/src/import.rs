@@ -1,5 +1,4 @@
 //! `throughline import`: a conversation into the store, or through the server that has it open.
-// R: S4
 
 use crate::args::{ImportArgs, ModelArgs};
 use crate::exit::{CliExit, CliFailure, CommandResult};

@@ -1,5 +1,4 @@
 //! `throughline keys`: keys are made in the store, or by the server that has it open.
-// R: R4, O5
 
 use crate::administration::{
     self, Administration, StoreAccess, all_pages, changed_limits, limits_json, limits_of, minute, object,

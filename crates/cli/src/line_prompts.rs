@@ -111,7 +111,6 @@ impl LinePrompter {
     }
 
     /// The input has ended: nobody can answer any more.
-    // R: A4
     pub(crate) async fn close_input(&mut self) {
         let Some(question) = self.question().cloned() else { return };
         let reply = match question.input {
@@ -233,7 +232,6 @@ fn parse_form_line(
 
 /// Handler for the questions of a tool that is run manually. Without a terminal nobody answers, and a message says
 /// what helps.
-// R: A2
 pub(crate) fn manual_asker(tool: &ToolSpec, words: UiText) -> QuestionHandler {
     let (name, source) = (tool.name.to_string(), tool.source.clone());
     let lines = Arc::new(Mutex::new(None));

@@ -1,5 +1,4 @@
 //! `throughline parse`: which calls a pasted reply holds, and what would become of each. Runs nothing.
-// R: X2, X3, W8, A1
 
 use crate::args::ParseArgs;
 use crate::exit::{CliExit, CliFailure, CommandResult};

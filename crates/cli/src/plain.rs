@@ -364,7 +364,6 @@ mod tests {
         );
     }
 
-    // R: R4
     #[test]
     fn no_text_can_steer_the_terminal() {
         assert_eq!(for_terminal("a\r\n\x1b[2Jb"), "a\n\\u001b[2Jb");

@@ -1,5 +1,4 @@
 //! `throughline probe`: measures an upstream by a handful of small requests, and writes the settings that follow from it.
-// R: O3
 
 use crate::args::{ModelArgs, ProbeArgs};
 use crate::connect::config_edit::ConfigChange;

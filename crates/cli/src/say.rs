@@ -1,5 +1,4 @@
 //! `throughline say`: a text aloud, sentence by sentence, into a player or a WAV file.
-// R: V1
 
 mod player;
 

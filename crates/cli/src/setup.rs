@@ -141,7 +141,6 @@ impl AppContext {
     }
 
     /// Default delivery of messages that are sent while a turn runs, as the agent has it.
-    // R: T14
     pub(crate) fn steering(&self) -> MessageTiming {
         match self.agent().map(|agent| agent.steering).unwrap_or_default() {
             SteeringMode::NextStep => MessageTiming::NextStep,

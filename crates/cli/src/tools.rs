@@ -68,7 +68,6 @@ fn chosen_agent(settings: &AppSettings) -> Result<&Agent, CliFailure> {
 }
 
 /// Decision of its rules on a call of this tool by a person.
-// R: A1
 fn decision(
     tool: &RegisteredTool,
     agent: &Agent,

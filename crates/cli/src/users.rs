@@ -1,5 +1,4 @@
 //! `throughline users`: people are added and removed in the store, or by the server that has it open.
-// R: O5
 
 use crate::administration::{
     Administration, StoreAccess, all_pages, changed_limits, limits_json, limits_of, minute, object,

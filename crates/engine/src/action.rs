@@ -72,7 +72,6 @@ pub enum TurnAction {
         until: UnixMillis,
         /// Fingerprint of the definition that may run: if the tool has another one by now, answer with `TurnInput::ToolRedefined`. `None` =
         /// it was offered before, and may have been run: what was offered stays offered.
-        // R: A3
         fingerprint: Option<String>,
     },
     /// Give a running tool the answer to its question. A tool that has ended needs none.

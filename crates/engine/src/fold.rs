@@ -3,7 +3,6 @@
 //! [`AssistantMessage::absorb`] takes events one by one, in order of `seq`. A message after some events (a snapshot) that takes
 //! the later ones equals a message that took all. Unknown events and fields change nothing.
 //! `tests/vectors` has what logs fold to, for folds in other languages.
-// R: T1, E1
 
 use crate::event::{
     BlockStart, CallError, CallProgress, CallStatus, Event, EventKind, QuestionKind, SessionStats, ToolInput,
@@ -143,7 +142,6 @@ pub enum MessageBlock {
     /// A failure.
     Error(TurnFault),
     /// A message that the user sent in mid-turn, at the position where it was taken in.
-    // R: T14
     #[non_exhaustive]
     UserMessage {
         /// The sender's id of it.
@@ -328,7 +326,6 @@ impl AssistantMessage {
     }
 
     /// All visible text, blocks joined: the answer of a call without streaming.
-    // R: T13
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(|block| match block {
             MessageBlock::Text { text, .. } if !text.is_empty() => Some(text.clone()),

@@ -62,7 +62,6 @@ pub enum TurnInput {
         question: ToolQuestion,
     },
     /// A person answers a tool's question; what is filled in fits the question's schema.
-    // R: L6
     ToolQuestionAnswered {
         /// Id of the question, from its `approval_request`.
         question: ApprovalId,
@@ -72,7 +71,6 @@ pub enum TurnInput {
         by: String,
     },
     /// A client says how a call ended that it was asked to run. The first answer in time wins.
-    // R: L2
     ClientAnswered {
         /// The answered call.
         call: CallId,
@@ -102,22 +100,18 @@ pub enum TurnInput {
         reason: Option<String>,
         /// `arguments_hash` of the question as the answering person saw it. If it is another one by now, the answer is
         /// refused (problem `stale_answer`); `None` = not compared.
-        // R: A3
         arguments_hash: Option<String>,
         /// An approval with these arguments instead. They are checked first: if they do not fit, or a rule denies them,
         /// the question stays open (problem `invalid_edit`). Only for one question at a time.
-        // R: A2
         arguments: Option<serde_json::Value>,
         /// The part of the answer to remember for later calls.
         remember: Option<RememberRequest>,
         /// With a denial: the turn stops as well, as if the same person had pressed stop. Without a denial it means
         /// nothing.
-        // R: A2, T8
         stop: bool,
     },
     /// A tool is no longer defined as it was offered: an approval was for another definition, so a call that has not been
     /// started asks again.
-    // R: A3
     ToolRedefined {
         /// Name of the tool.
         tool: ToolName,
@@ -128,25 +122,20 @@ pub enum TurnInput {
         start: Option<(CallId, u32)>,
     },
     /// The user says something while the turn runs. One whose id is known changes nothing.
-    // R: T14
     UserMessage(QueuedMessage),
     /// The user takes a message back that was not taken in yet.
-    // R: T14
     RetractMessage {
         /// Id of the message.
         id: UserMessageId,
     },
     /// Stop the turn. A second one does not wait for tools to say how they ended.
-    // R: T8
     Cancel,
     /// The same in the name of the operator, for a reason that its notice gives.
-    // R: T8
     CancelWithReason {
         /// A sentence for people.
         why: String,
     },
     /// Stop one call; the turn continues.
-    // R: T8
     CancelCall {
         /// The call to stop.
         call: CallId,
@@ -288,7 +277,6 @@ pub enum FailureKind {
     /// The connection broke.
     Broken,
     /// 429 or its like.
-    // R: T11
     RateLimited,
     /// Another HTTP error status.
     Status,
@@ -299,7 +287,6 @@ pub enum FailureKind {
     /// 401, 403, or no key is configured.
     Unauthorized,
     /// The upstream refuses native tool calling.
-    // R: T3
     ToolsUnsupported,
     /// The upstream refuses the length of the history.
     ContextTooLong,

@@ -1,5 +1,4 @@
 //! Conditions for the start of a call: seal, effect, commit, and what runs already. Pure, and tested as a table.
-// R: T6, T7
 
 use crate::setup::{ExecutionMode, StartRule};
 use crate::tool::{Effect, ToolConcurrency};

@@ -132,7 +132,6 @@ pub enum OnInterrupted {
 }
 
 /// Retries and fallbacks before the first token.
-// R: T11
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryPolicy {
@@ -156,7 +155,6 @@ impl Default for RetryPolicy {
 pub struct TurnLimits {
     /// Steps with at least one answered call; then one last step without tools. A step that only answers a message sent
     /// in mid-turn does not count. Default 5.
-    // R: T4
     pub iterations_max: u32,
     /// Times a provider may pause and continue in a row (`pause_turn`). Default 8.
     pub pauses_max: u32,
@@ -185,13 +183,11 @@ pub struct TurnLimits {
     pub problems_per_step_max: u32,
     /// Messages of the user that wait at a time, for the next step or for the end of the turn; further ones are not
     /// taken. Default 32.
-    // R: T14
     pub messages_queued_max: u32,
     /// Time limit of the requester for a call of its own tools, in milliseconds. Default 10 minutes.
     pub own_tool_ms_max: u64,
     /// Number of takeovers after the death of a process; at one more the turn ends as `interrupted`, so that a turn that
     /// brings its process down does so only a few times. Default 3.
-    // R: S3
     pub takeovers_max: u32,
 }
 

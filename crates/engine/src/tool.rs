@@ -31,7 +31,6 @@ pub struct OfferedTool {
     #[serde(default)]
     pub runs: CallRunner,
     /// Hash of everything that makes it what it is: what people allow is bound to it.
-    // R: A3
     #[serde(default)]
     pub fingerprint: String,
     /// The tool's own wish to be asked about.
@@ -61,7 +60,6 @@ impl OfferedTool {
 }
 
 /// The strongest effect that a tool may have, least first.
-// R: T6, L1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -110,7 +108,6 @@ impl Effect {
 }
 
 /// Limits on running together with other calls.
-// R: T7
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolConcurrency {
@@ -124,7 +121,6 @@ pub enum ToolConcurrency {
 }
 
 /// Exempts tools from the loop guard that are made to be called again and again.
-// R: T10
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PollingMode {
@@ -136,7 +132,6 @@ pub enum PollingMode {
 }
 
 /// The tool's own wish for care. It can only ask for more than its effect does, never for less.
-// R: L1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionRule {

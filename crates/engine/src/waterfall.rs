@@ -3,7 +3,6 @@
 //! A fold of the events and their timestamps, so that a page and a metrics exporter get the same figures as the
 //! engine. At each moment exactly one activity is charged: the model's stream while it runs, else a running tool, else
 //! the person who is asked, else what is being waited for.
-// R: U5, M13
 
 use crate::event::{BlockStart, Event, EventKind, SegmentKind, TimeSegment, WaitReason};
 use crate::id::UnixMillis;
@@ -277,7 +276,6 @@ mod tests {
         }
     }
 
-    // R: U5
     #[test]
     fn what_a_model_writes_is_neither_waiting_nor_running() {
         let mut waterfall = Waterfall::default();

@@ -117,7 +117,7 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
         FailureKind::Unauthorized => {
             ("unauthorized", "The upstream did not accept the key.", "Check the key and its variable.")
         }
-        // R: T3: it says why and how; nothing is switched silently.
+        // It says why and how; nothing is switched silently.
         FailureKind::ToolsUnsupported => (
             "tool_calling_unsupported",
             "This upstream or model does not support native tool calling.",
@@ -150,7 +150,6 @@ pub(crate) fn as_failure(fault: &TurnFault) -> UpstreamFailure {
 }
 
 /// In mid-stream the remedy is always the same.
-// R: T11
 pub(crate) fn mid_stream(mut fault: TurnFault) -> TurnFault {
     fault.remedy = "What was shown is kept. Send “continue” to go on from there.".into();
     fault.retryable = true;
@@ -209,7 +208,6 @@ pub(crate) fn approval_question(tool: &OfferedTool, arguments: Option<&CallArgum
 }
 
 /// Its title or name, as people are asked about it.
-// R: A5
 fn tool_label(tool: &OfferedTool) -> Cow<'_, str> {
     visible::escape_once(if tool.title.is_empty() { tool.name.as_str() } else { &tool.title })
 }

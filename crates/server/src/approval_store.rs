@@ -1,5 +1,4 @@
 //! Remembered approvals of each user, in the catalog and never shared: another user's consent is no consent.
-// R: A2, R3
 
 use std::collections::HashMap;
 use std::fmt;

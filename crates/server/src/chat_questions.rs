@@ -4,7 +4,6 @@
 //! They are opened by single-use codes. Only hashes of the codes are stored, with the turn, the questions and the
 //! hashes of the displayed arguments, among the documents of the user. So nobody else's code is ever found, and a
 //! restart changes nothing. The turn itself waits in the log like any other that asks.
-// R: A3, A4
 
 use crate::compat::chat::pending_questions;
 use crate::error::ApiError;
@@ -232,7 +231,7 @@ pub(crate) async fn answer_link(
     reason: Option<String>,
 ) -> Result<(), ApiError> {
     let (user, QuestionDocument { document, mut questions }) = find_by_link(state, link).await?;
-    // Before the link is used up. // R: A3
+    // Before the link is used up.
     match state.hub.control(&user, &TurnId::new(questions.turn.as_str())).await {
         Err(error) if error.status != StatusCode::NOT_FOUND => return Err(error),
         Ok(_) | Err(_) => {}
@@ -343,7 +342,6 @@ impl StoredQuestions {
 mod tests {
     use super::*;
 
-    // R: A3
     #[test]
     fn of_too_many_questions_the_oldest_are_forgotten() {
         let now = 2 * RETENTION_MS;

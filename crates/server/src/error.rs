@@ -86,7 +86,6 @@ impl ApiError {
     }
 
     /// 404: not found, or another user's, which is not distinguished.
-    // R: R4
     pub fn not_found(what: &str, id: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`")).remedy(
             "take one that the server has named to you; what was deleted, or is another user's, is not there",

@@ -108,7 +108,6 @@ fn documented_routes() -> OpenApiRouter<AppState> {
 }
 
 /// The description of all routes, OpenAPI 3.1.
-// R: E5
 pub fn openapi() -> OpenApi {
     documented_routes().into_openapi()
 }

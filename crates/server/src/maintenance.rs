@@ -1,7 +1,6 @@
 //! Periodic maintenance of the store: a daily backup, and retention.
 //!
 //! One task for all of it. A failure is logged and retried at the next interval; turns never wait for it.
-// R: S1, S4
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -1,5 +1,4 @@
 //! Pictures, sounds and files that are too large for the log, as files of the turn's user.
-// R: T12, S4
 
 use crate::stamps::new_id;
 use async_trait::async_trait;

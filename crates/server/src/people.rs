@@ -1,5 +1,4 @@
 //! People: who may come in, and what each may use. Everything that is a person's has their name as its user.
-// R: O5
 
 use crate::principal::LOCAL_USER;
 use serde::de::value::MapAccessDeserializer;
@@ -353,7 +352,6 @@ pub(crate) fn usage_exceeded(exceeded: UsageExceeded, now: i64) -> crate::ApiErr
 mod tests {
     use super::*;
 
-    // R: O5, A5
     #[test]
     fn a_name_is_one_that_nobody_mistakes_for_another() {
         for (text, name) in [

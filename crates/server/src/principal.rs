@@ -104,7 +104,6 @@ pub enum SignInWay {
 /// Authenticated user of a request, determined by the gate before any handler runs and stored in the request's
 /// extensions. A handler that takes one is unreachable without authentication; every query of the store receives its
 /// `user`.
-// R: R4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     /// Whose turns, conversations and files these are.

@@ -1,5 +1,4 @@
 //! Readiness of the store, for `GET /readyz`.
-// R: O2
 
 use std::time::Duration;
 use throughline_store::LogError;
@@ -44,7 +43,6 @@ mod tests {
     use std::cell::Cell;
     use std::future::{pending, ready};
 
-    // R: O2
     #[tokio::test(start_paused = true)]
     async fn the_store_is_asked_once_a_second_and_answers_within_one() {
         let (readiness, asked) = (ReadinessProbe::default(), Cell::new(0));

@@ -141,7 +141,6 @@ pub(crate) async fn is_last_event(log: &dyn Log, turn: &TurnId, seq: u64) -> boo
 
 /// Timing of a turn, stored with its end. Tokens are unknown if the upstream does not count them, and a reply that came all at
 /// once has no speed.
-// R: U5
 pub(crate) fn turn_timing(first_content_ms: Option<u64>, writing_ms: u64, usage: &Usage) -> TurnTiming {
     let number = |value: u64| i64::try_from(value).ok();
     TurnTiming {

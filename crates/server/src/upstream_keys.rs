@@ -1,6 +1,5 @@
 //! Connection of upstreams at run time: the storage of their keys, and the merge of configuration, environment and
 //! stored keys.
-// R: O4
 
 use crate::telemetry::Redaction;
 use std::sync::Arc;

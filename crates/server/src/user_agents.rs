@@ -1,7 +1,6 @@
 //! Agents that users have made over the API, from the catalog into the application.
 //!
 //! They are read once for each user, before the first turn that may name one; later changes go to both places at once.
-// R: O4
 
 use crate::error::ApiError;
 use serde_json::Value;

@@ -19,7 +19,6 @@
 //! ```
 //!
 //! [`SpeechText`] is [`SpeakableFilter`] and [`SentenceCutter`] in a row; [`sentences`] does a whole text at once.
-// R: V1
 
 #![warn(clippy::unwrap_used)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]

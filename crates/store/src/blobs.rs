@@ -2,7 +2,6 @@
 //!
 //! No name that anyone gives ever becomes a path: a blob's place is made of the 64 hex digits of its BLAKE3 hash,
 //! `ab/cd/abcd…`. Equal contents are one blob. A blob goes when no file in the catalog needs it any more.
-// R: S4
 
 use crate::catalog::Catalog;
 use crate::error::StoreError;

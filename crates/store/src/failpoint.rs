@@ -8,7 +8,6 @@
 //! - `THROUGHLINE_STANDS_AT=durable:tool_input:2`: whoever comes by there stands still for ever and says so on stderr, while
 //!   others go on, until the test kills the process: a disk that hangs before the machine dies.
 //! - `THROUGHLINE_LEAVES_OUT=log_first`: see [`SafetyRule`].
-// R: S2, S3
 
 use crate::log::LogBatch;
 

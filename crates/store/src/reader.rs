@@ -8,7 +8,6 @@ use async_trait::async_trait;
 
 /// A store for commands that look at the past: a catalog that can neither be written nor searched, and its records.
 /// Anyone who may read the store may read all of it, so a few methods are about all users.
-// R: S5
 #[async_trait]
 pub trait StoreReader: Catalog {
     /// All records of a turn that have been acknowledged by now; `None` = there is no such turn.

@@ -2,7 +2,6 @@
 //!
 //! Prints each seed that failed (the first with what led to it) and, as its last line, the totals. With `--mutants`
 //! each broken rule must be caught, too.
-// R: R1
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

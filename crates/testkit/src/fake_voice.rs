@@ -35,7 +35,6 @@ const REFUSED: &str = "refused";
 /// # Ok::<(), std::io::Error>(()) })?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
-// R: V1
 #[derive(Debug)]
 pub struct FakeVoice(());
 

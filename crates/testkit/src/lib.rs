@@ -16,7 +16,6 @@
 //!
 //! It never uses the encoders and decoders of `throughline-wire` for what it sends and reads, so that one bug cannot
 //! hide in both. It never leaves loopback by itself, and is never clever: the demo model is a script and says so.
-// R: D2
 
 pub mod clock;
 mod deltas;
@@ -57,7 +56,6 @@ pub use seen::SeenRequest;
 pub use server::{CallIdRule, FakeUpstream, FakeUpstreamHandle, ReasoningEchoRule, UpstreamHabits};
 
 /// The examples of the page run like those of the documentation.
-// R: D2
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/mock.md")]
 mod page {}

@@ -29,7 +29,6 @@ impl UserLanguage {
 mod tests {
     use super::*;
 
-    // R: U6
     #[test]
     fn chinese_is_said_to_whoever_reads_it() {
         for (tag, language) in [

@@ -96,13 +96,11 @@ pub use throughline_wire::{
 };
 
 /// The examples of the README run as doctests.
-// R: D2
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
 
 /// The same of the page on upstreams.
-// R: D2
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/upstreams.md")]
 mod upstreams_page {}

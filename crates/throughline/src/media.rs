@@ -2,7 +2,6 @@
 //! models receive the content again.
 //!
 //! Without a [`MediaStore`] everything stays in the events, which suits a program whose log is in memory.
-// R: T12, S4
 
 use async_trait::async_trait;
 use base64::Engine;

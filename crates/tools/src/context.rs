@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 /// let progress = ToolProgress::new(3.0).with_total(10.0).with_message("page 3 of 10");
 /// assert_eq!(progress.total, Some(10.0));
 /// ```
-// R: L6
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolProgress {
     /// Amount done.
@@ -163,7 +162,6 @@ impl ToolContext {
     /// # });
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    // R: L6
     pub async fn ask(&self, question: ToolQuestion) -> ToolAnswer {
         tokio::select! {
             biased;

@@ -1,6 +1,5 @@
 //! Discovery: all tools -> those that models may call -> those that the agent has switched on -> those that can be
 //! written in its protocol. The reason why a tool is not offered is recorded, since that is what people ask.
-// R: L3
 
 use crate::registry::{RegisteredTool, ToolRegistry};
 use crate::toggles::{ToolToggle, ToolToggles};

@@ -111,7 +111,6 @@ impl ToolInvocation {
 /// # Ok::<(), throughline_tools::RegistryError>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-// R: L5
 #[derive(Clone, Debug, Default)]
 pub struct ToolExecutor {
     limits: ExecutorLimits,

@@ -115,7 +115,6 @@ impl FunctionTool {
     }
 
     /// Models may call it. Without this it is never offered.
-    // R: L1
     #[must_use]
     pub fn agent_callable(mut self) -> Self {
         self.spec.agent_callable = AgentCallable::Yes;
@@ -158,7 +157,6 @@ impl FunctionTool {
     }
 
     /// Sets the name in the VCP text protocol, where another system has named it. Default: its wire name.
-    // R: L1
     #[must_use]
     pub fn vcp_command(mut self, tool_name: impl Into<String>, command: Option<&str>) -> Self {
         self.spec.vcp_command = Some(VcpCommand::new(tool_name, command));

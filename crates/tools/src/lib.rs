@@ -83,7 +83,6 @@ pub use tool::{AgentCallable, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, Too
 pub use toolbox::{SourceFault, SourceReporter, ToolSource, Toolbox};
 
 /// The examples of the page run like those of the documentation.
-// R: D2
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tools.md")]
 mod page {}

@@ -101,7 +101,6 @@ mod tests {
         pairs
     }
 
-    // R: L1
     #[test]
     fn the_map_is_bijective_and_legal_for_every_set() {
         let long_a = format!("group.{}", "a".repeat(80));

@@ -10,7 +10,6 @@ use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
 /// Limits of one output.
-// R: L5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimits {
     /// Most bytes of text that the model reads; more is cut in the middle. Default 32 KiB: about 8,000 tokens, which a
@@ -394,7 +393,6 @@ mod tests {
         }
     }
 
-    // R: L5
     #[tokio::test]
     async fn head_and_tail_are_shown_and_the_whole_is_in_a_file() {
         let folder = tempfile::tempdir().unwrap();

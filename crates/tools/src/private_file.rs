@@ -1,6 +1,5 @@
 //! A JSON document in a file for its owner's eyes only, which several programs may share: every change is read, made and
 //! written under a lock, and the file is replaced whole. Blocks its thread.
-// R: R4
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

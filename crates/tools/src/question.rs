@@ -3,7 +3,6 @@
 //! A tool asks through its context ([`ToolContext::ask`](crate::ToolContext::ask)); the caller puts the
 //! question to a person, through a [`QuestionHandler`] in the [`ToolInvocation`](crate::ToolInvocation). Without one there
 //! is nobody to ask, and the answer is [`ToolAnswer::Decline`].
-// R: L6
 
 use crate::schema::CompiledSchema;
 use futures_util::future::BoxFuture;

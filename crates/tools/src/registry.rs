@@ -316,7 +316,6 @@ impl ToolRegistry {
     }
 
     /// The tools that an agent with these toggles may call, by name, with no client connected.
-    // R: L3
     pub fn offered(&self, toggles: &ToolToggles) -> Vec<OfferedTool> {
         self.offered_with(toggles, |_| None)
     }
@@ -345,7 +344,6 @@ impl ToolRegistry {
     }
 
     /// Offered tools whose names resemble one that is not there, as the model has to write them, best first.
-    // R: L4
     pub fn suggest(&self, name: &str, toggles: &ToolToggles) -> Vec<String> {
         let offered = self.callable(toggles).map(|entry| entry.wire_name.as_str());
         suggest_names(name, offered).into_iter().map(str::to_owned).collect()
@@ -466,7 +464,6 @@ mod tests {
         }
     }
 
-    // R: L1 L3
     #[test]
     fn absent_means_not_callable() {
         let registry = ToolRegistry::builder()
@@ -480,7 +477,6 @@ mod tests {
         assert_eq!(offered_names(&registry, &forced), ["a.yes"], "a toggle cannot make a tool callable");
     }
 
-    // R: L1
     #[test]
     fn a_name_in_the_vcp_protocol_reaches_the_definition() {
         let tool = quiet("a.b").agent_callable().vcp_command("FileOperator", Some("ReadFile"));
@@ -585,7 +581,6 @@ mod tests {
         assert!(message(ToolRegistry::builder().tool(fetching)).contains("127.0.0.1"));
     }
 
-    // R: A1, A3
     #[test]
     fn what_a_tool_may_do_and_asks_for_is_offered_with_its_fingerprint() {
         let tool = quiet("a.b").effect(Effect::Read).agent_callable().require_approval();

@@ -18,7 +18,6 @@ const REPLACEMENT: &str = "…";
 ///
 /// Found as they are, as JSON and URLs write them, and inside base64 at any offset: `Basic dXNlcjpzZWNyZXQ=` holds a
 /// password that no other form shows.
-// R: R4
 #[derive(Clone, Default)]
 pub struct SecretSet {
     /// One pattern for all forms, longer ones first; `None` = there are no secrets.
@@ -186,7 +185,6 @@ impl StreamRedactor {
 }
 
 /// The password of an address (`postgres://user:password@host/db`), as it stands there and as it is meant.
-// R: R4
 pub fn url_passwords(address: &str) -> Vec<String> {
     let Ok(url) = url::Url::parse(address) else { return Vec::new() };
     let query = url.query_pairs().filter(|(name, _)| name.eq_ignore_ascii_case("password"));
@@ -302,7 +300,6 @@ mod tests {
         text.contains(core) || base64.into_iter().any(|form| text.contains(&form))
     }
 
-    // R: R4
     #[test]
     fn a_secret_is_found_in_every_disguise() {
         let secrets = SecretSet::new([SECRET]);
@@ -315,7 +312,6 @@ mod tests {
         }
     }
 
-    // R: R4
     #[test]
     fn cuts_hide_nothing() {
         let secrets = SecretSet::new([SECRET, "another-secret"]);

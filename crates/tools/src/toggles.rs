@@ -22,7 +22,6 @@ pub enum ToolToggle {
 /// assert_eq!(toggles.get(&"files.search".into()), ToolToggle::Off);
 /// assert_eq!(toggles.get(&"time.now".into()), ToolToggle::On);
 /// ```
-// R: L1 L3
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolToggles {
     default: ToolToggle,

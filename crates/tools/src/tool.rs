@@ -131,7 +131,6 @@ impl ToolSpec {
 }
 
 /// Permission for models to call a tool.
-// R: L1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AgentCallable {
     /// It is registered for other uses only.

@@ -3,7 +3,6 @@
 //! A [`Toolbox`] makes [`ToolRegistry`] snapshots: a turn keeps the one that it began with, a change makes a new one. What
 //! cannot be registered is a [`SourceFault`] and takes nothing else with it. Never runs a tool, never decides which are
 //! offered.
-// R: L2
 
 use crate::registry::{RegistryBuilder, RegistryError, ToolRegistry};
 use crate::source_hook::SourceHook;

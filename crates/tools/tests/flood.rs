@@ -1,4 +1,4 @@
-//! Memory stays flat whatever a tool writes. In a process of its own, because it measures the process. R: L5
+//! Memory stays flat whatever a tool writes. In a process of its own, because it measures the process.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Families that fork faster than they can be listed, and what cannot be ended. Real processes, bounded by themselves. R: L5
+//! Families that fork faster than they can be listed, and what cannot be ended. Real processes, bounded by themselves.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
@@ -140,7 +140,6 @@ async fn check_bomb(name: &str, size: usize, spawn_context: &SpawnContext) {
     until("nobody is left", || living(folder.path()) == 0).await;
 }
 
-// R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn a_family_that_forks_for_ever_is_ended_whoever_runs_it() {
     let _alone = ALONE.lock().await;
@@ -164,7 +163,6 @@ async fn a_family_that_forks_for_ever_is_ended_whoever_runs_it() {
     check_bomb("another user's, hunted by that user", size(), &spawn_context(theirs)).await;
 }
 
-// R: R2, L5
 #[tokio::test(flavor = "multi_thread")]
 async fn root_is_bound_by_a_count_where_no_limit_of_the_system_binds_it() {
     let _alone = ALONE.lock().await;
@@ -244,7 +242,6 @@ impl Drop for Freezer {
     }
 }
 
-// R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_ended_is_told_and_goes_on_being_hunted() {
     let _alone = ALONE.lock().await;
@@ -273,7 +270,6 @@ async fn what_cannot_be_ended_is_told_and_goes_on_being_hunted() {
     until("so has its hunter", || !is_there(supervisor)).await;
 }
 
-// R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_stopped_says_that_not_everything_has_ended() {
     let _alone = ALONE.lock().await;
@@ -328,7 +324,7 @@ fn delegated() -> Option<PathBuf> {
     made
 }
 
-// On a real kernel: R: L5
+// On a real kernel.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_control_group_of_its_own_a_family_ends_at_one_word() {
     let _alone = ALONE.lock().await;

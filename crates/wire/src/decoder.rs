@@ -307,7 +307,6 @@ impl StepDecoder {
 
 /// Writes the events of one payload. The name and the first arguments of a call are one item in many payloads, and two
 /// events here: the first one has a copy of what the second one says, for those who show the call.
-// R: T5
 fn write_payload<T>(
     state: &mut StepState,
     sink: &mut dyn FnMut(StepEvent<'_>),

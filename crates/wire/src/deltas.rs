@@ -1,5 +1,4 @@
 //! Accumulation of chunks that another client has parsed already.
-// R: W10
 
 use crate::decoder::{DecodeOptions, StepDecoder};
 use crate::dialect::Dialect;
@@ -198,7 +197,6 @@ mod tests {
         assert!(deltas.push(&std::collections::BTreeMap::from([((1, 2), 3)])).is_empty());
     }
 
-    // R: W10
     #[test]
     fn each_call_comes_out_once_when_it_is_final() {
         let mut deltas = DeltaAccumulator::default();

@@ -30,7 +30,6 @@ pub use reply::{ModelReply, ReplyAudio, ReplyCall};
 pub use vocabulary::*;
 
 /// The examples of the page run like those of the documentation.
-// R: D2
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/streaming-tool-calls.md")]
 mod page {}

@@ -1,5 +1,4 @@
 //! Every limit of the decoder: name, unit, default.
-// R: W2, R2
 
 use serde::{Deserialize, Serialize};
 

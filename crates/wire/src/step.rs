@@ -582,7 +582,6 @@ impl<'s> StepWriter<'s> {
 
     /// Calls in the text, when it is whole: those of text mode are read a second time, and those that the server leaked
     /// are named, or made calls where the profile says so. Says whether any call of the step stands in its text.
-    // R: W8, X3
     fn finish_text_calls(&mut self, ending: ReplyEnding, end: &StreamEnd) -> bool {
         let StepState { visible, first, profile, offered, at, .. } = &mut *self.state;
         let (calls, sink) = (&mut first.calls, &mut *self.sink);

@@ -5,7 +5,6 @@
 //! and what a person is shown is what runs. What is run, sent to a model or stored is never changed.
 //!
 //! The page has the same function in TypeScript (`web/visible`); both read `tests/visible.json`.
-// R: A5
 
 use serde_json::Value;
 use std::borrow::Cow;

@@ -83,7 +83,7 @@ export const announcements = new Preference<Announce>("throughline.announce", (v
   value === "end" || value === "off" ? value : "sentences",
 );
 
-/** Whether the avatar takes part in this browser. R: U2 */
+/** Whether the avatar takes part in this browser. */
 export type AvatarShown = "shown" | "hidden";
 
 export const avatarShown = new Preference<AvatarShown>("throughline.avatar", (value) =>
@@ -109,7 +109,7 @@ export const noticesWanted = new Preference<NoticesWanted>("throughline.notices"
   value === "on" ? value : "off",
 );
 
-/** The agent that answers in this browser; empty: the one that the server names. R: O4 */
+/** The agent that answers in this browser; empty: the one that the server names. */
 export const answering = new Preference<string>("throughline.agent", (value) => value ?? "");
 
 /** Frames that this browser has drawn late while answers came, and how long it was watched for them: `12/34500`, in ms. */

@@ -68,7 +68,6 @@ function typed(path: string, value: string | boolean, before = settings()): Agen
   return settingsOf(FIELDS, before, { ...draft, fields: { ...draft.fields, [path]: value } });
 }
 
-// R: U4
 describe("settings and what is typed of them", () => {
   test("what nobody touches is not changed, whatever it is", () => {
     const value = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant(null));
@@ -125,7 +124,6 @@ describe("settings and what is typed of them", () => {
   });
 });
 
-// R: U4
 describe("text rules as they are typed", () => {
   test("any rule says itself again", () => {
     const rule = fc.record(
@@ -165,7 +163,6 @@ describe("text rules as they are typed", () => {
   });
 });
 
-// R: U4, A1
 describe("rules as they are typed", () => {
   test("any rule says itself again", () => {
     const word = fc.stringMatching(/^[a-z*_.]{1,8}$/);
@@ -319,7 +316,6 @@ async function at(name: string, { client }: { client: Throughline }) {
   await screen.findByRole("heading", { name, level: 2 });
 }
 
-// R: U4
 describe("the view", () => {
   beforeEach(() => {
     language.set("en");

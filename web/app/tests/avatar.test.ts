@@ -46,7 +46,6 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-// R: U2
 test("a call acts at once and is answered: applied", async () => {
   new AvatarClient(client, stage, "page-1").of("turn_1").onToolCall?.(call({}), 0);
   expect(made).toEqual(["smile"]);

@@ -57,7 +57,6 @@ beforeEach(() => {
   Element.prototype.scrollIntoView = vi.fn();
 });
 
-// R: T5, U1
 test.each([
   ["preparing", "Writing arguments", "writing"],
   ["queued", "Queued", "queued"],
@@ -76,7 +75,6 @@ test.each([
   expect(container.querySelector(".knot")).toHaveAttribute("data-look", look);
 });
 
-// R: T5
 test("arguments that arrive show their keys, a bar for what is still written, and open as JSON", async () => {
   const { container } = show({ status: "preparing", input_text: '{"city":"Chengdu","days":[1,' });
   const summary = container.querySelector(".summary");
@@ -93,7 +91,6 @@ test("arguments that cannot be run are named as what is wrong", () => {
   expect(screen.getByRole("button", { name: /Invalid arguments/ })).toBeInTheDocument();
 });
 
-// R: A2
 test("a question opens its card, and the answer is bound to what was shown", async () => {
   show(QUESTION);
   const question = await screen.findByRole("group", { name: /wants to run demo.calendar/ });
@@ -104,7 +101,6 @@ test("a question opens its card, and the answer is bound to what was shown", asy
   ]);
 });
 
-// R: A2 (D2)
 test.each([
   ["This tool in this turn", false, { scope: "turn", arguments: "any" }],
   ["This tool in this conversation", true, { scope: "conversation", arguments: "these" }],
@@ -124,7 +120,6 @@ test.each([
   expect(asked[0]?.body).toEqual({ decision: "approve", remember, arguments_hash: "h" });
 });
 
-// R: A2 (D9)
 test("what was edited stands in the head of the card, with who did it", () => {
   const { container } = show({
     status: "success",
@@ -136,14 +131,12 @@ test("what was edited stands in the head of the card, with who did it", () => {
   expect(screen.getByRole("button", { name: /edited by you/ })).toBeInTheDocument();
 });
 
-// R: T5 (D18)
 test("a folded card shows how far its tool is, in numbers and as a bar", () => {
   const { container } = show({ status: "running", progress: { progress: 3, total: 10, message: "Reading" } });
   expect(container.querySelector(".summary")).toHaveTextContent("3 / 10 · Reading");
   expect(container.querySelector("progress")).toHaveAttribute("value", "3");
 });
 
-// R: U6 (critique 3, 12, 13)
 test("people's name for a tool comes first, and what is done needs no badge", () => {
   const { container } = show({ status: "success", title: "Calendar" });
   expect(screen.getByRole("button", { name: /^Calendar/ })).toHaveTextContent("demo.calendar");
@@ -233,7 +226,6 @@ test("what a tool asks is a form, and its answer goes to the server", async () =
   });
 });
 
-// R: T3
 test("how a call ended, and the product's own reasons, are said in Chinese; what a tool said stays as it came", async () => {
   await fetchWords("zh-CN");
   language.set("zh-CN");
@@ -249,7 +241,6 @@ test("how a call ended, and the product's own reasons, are said in Chinese; what
   expect(screen.getByText("回复在这个调用中间中断了。")).toBeVisible();
 });
 
-// R: A1
 test("an answer that the server refuses is explained in Chinese, with what helps", async () => {
   await fetchWords("zh-CN");
   language.set("zh-CN");

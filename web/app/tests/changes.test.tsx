@@ -14,7 +14,6 @@ import { language } from "../src/preferences.ts";
 
 beforeEach(() => language.set("en"));
 
-// R: A2
 describe("what differs", () => {
   const told = (before: unknown, now: unknown): string[] =>
     changesOf(before, now).map(
@@ -51,7 +50,6 @@ describe("what differs", () => {
   });
 });
 
-// R: A2
 describe("the card", () => {
   const call = (tool_id: string, more: Partial<CallBlock>): CallBlock => ({
     kind: "tool_call",

@@ -5,7 +5,6 @@ import { piecesOf } from "../src/chat/blocks/highlight.ts";
 import { languageNames } from "../src/chat/blocks/languages.ts";
 import { Markdown } from "../src/chat/blocks/markdown/markdown.tsx";
 
-// R: U6
 test.each([
   ["rust", "fn main() { let x = 1; } // end", { fn: "key", main: "name", "1": "number", "// end": "remark" }],
   ["ts", 'const a: string = "text";', { const: "key", '"text"': "text" }],

@@ -24,7 +24,6 @@ const agent = (name: string, model = "one/alpha"): AgentInfo => ({
 
 beforeEach(() => localStorage.clear());
 
-// R: U6
 describe("commands", () => {
   test.each([
     ["/", true],
@@ -86,7 +85,6 @@ describe("drafts", () => {
   });
 });
 
-// R: O4
 describe("the choice of a model", () => {
   const entry = (id: string, owned_by: string): ModelEntry => ({ id, owned_by, object: "model", created: 0 });
 
@@ -119,7 +117,6 @@ describe("the choice of a model", () => {
   });
 });
 
-// R: O4
 describe("examples", () => {
   const tool = (name: string, offered = true): ToolInfo => ({ name, offered }) as ToolInfo;
 
@@ -141,7 +138,6 @@ describe("examples", () => {
   });
 });
 
-// R: O4
 describe("tools and tokens beside the model", () => {
   beforeEach(() => {
     vi.useFakeTimers();

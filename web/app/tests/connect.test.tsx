@@ -25,7 +25,6 @@ const away = { ...near, name: "away", title: "Away", answers: false };
 const set = { ...base, name: "set", title: "Set", key: "present", key_from: "environment" };
 const used = { ...base, name: "used", title: "Used", key: "present", key_from: "stored", connected: true };
 
-// R: O4
 test("what can be used at once stands first", () => {
   const info = { dialect: "openai-chat", key: "present", key_from: "stored", models: [], model_facts: {} };
   const others = ["demo", "used", "work"].map((name) => ({ ...info, name, address: `http://${name}/v1` }));
@@ -93,7 +92,6 @@ function open(known: readonly object[], answer: (sent: Sent, name: string) => Re
   return { sent, user: userEvent.setup() };
 }
 
-// R: O4, R4
 test("a wrong key is told at its field; the right one leads to the models, and is forgotten by the page", async () => {
   const { sent, user } = open([away, far], ({ key }) =>
     key === "wrong" ? refusal("wrong_key", 422, { why: "HTTP 401" }) : undefined,
@@ -116,7 +114,6 @@ test("a wrong key is told at its field; the right one leads to the models, and i
   expect(JSON.stringify({ ...localStorage })).not.toContain("right");
 });
 
-// R: O4
 describe("an address of one's own", () => {
   const at = (address: string) => ({ ...NOTHING, address });
 
@@ -232,7 +229,6 @@ describe("an address of one's own", () => {
   });
 });
 
-// R: O4
 test("what shows its models to everybody and its answers to nobody is given its key afterwards", async () => {
   const { sent, user } = open([near], ({ key, model }) =>
     model !== undefined && key === undefined ? refusal("wrong_key", 422, { param: "key" }) : undefined,

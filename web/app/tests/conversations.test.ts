@@ -23,7 +23,6 @@ function conversation(id: string, more: Partial<ConversationInfo> = {}): Convers
 const names = (rows: readonly ListRow[]) =>
   rows.map((row) => (row.kind === "group" ? `[${row.name}]` : row.conversation.id));
 
-// R: S4
 test("conversations stand in days of the calendar, then in months, behind the pinned ones", () => {
   const now = new Date(2026, 10, 25, 0, 30).getTime();
   const at = (...day: [number, number, number, number?]) => new Date(...day).getTime();
@@ -75,7 +74,6 @@ function client(answers: (operation: string, query: Record<string, unknown>) => 
 
 const LABELS = { folders: [], tags: [] };
 
-// R: S4
 test("a list that is looked at again keeps what was loaded, once each", async () => {
   let first = ["c", "b"];
   const { client: server } = client((operation, query) => {
@@ -93,7 +91,6 @@ test("a list that is looked at again keeps what was loaded, once each", async ()
   expect([ids(), list.get().next]).toEqual([["d", "c", "b", "a"], undefined].slice(0, 2));
 });
 
-// R: S4
 test("a view asks for its folder or tag, whatever its name has in it", async () => {
   const { client: server, asked } = client((operation) =>
     operation.endsWith("labels") ? LABELS : { items: [] },
@@ -109,7 +106,6 @@ test("a view asks for its folder or tag, whatever its name has in it", async () 
   ]);
 });
 
-// R: S4
 test("a search that ran out of time goes on, and its late answer is not shown under another text", async () => {
   let answer: ((value: unknown) => void) | undefined;
   const { client: server } = client((operation, query) => {
@@ -129,7 +125,6 @@ test("a search that ran out of time goes on, and its late answer is not shown un
   expect([list.get().hits, list.get().query]).toEqual([[], ""]);
 });
 
-// R: R4
 test.each([
   ["Trip to Paris", "Trip to Paris"],
   ['a/b\\c:d*e?f"g<h>i|j', "a b c d e f g h i j"],
@@ -142,7 +137,6 @@ test.each([
   expect(fileName(title)).toBe(expected);
 });
 
-// R: R4
 test("a link is read from the address, and its client reads files through it alone", async () => {
   expect(linkIn("/s/abc", "#secret")).toEqual({ id: "abc", secret: "secret" });
   for (const [path, hash] of [

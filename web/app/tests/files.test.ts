@@ -1,4 +1,4 @@
-// Files that go along with a message. R: T12
+// Files that go along with a message.
 
 import { Throughline } from "@throughline/client";
 import fc from "fast-check";

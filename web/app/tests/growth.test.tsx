@@ -88,12 +88,10 @@ const WORDS = [
   "→",
 ];
 
-// R: U6
 test("every example, cut at every place", () => {
   for (const [text] of OWN_EXAMPLES) checkPieces(text.split(""));
 }, 60_000);
 
-// R: U6
 test("characters that mean something, in any order and any pieces", () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 20 }), (pieces) => {

@@ -29,7 +29,6 @@ const HOUR_MS = 3_600_000;
 
 beforeEach(() => language.set("en"));
 
-// R: U5
 describe("what is looked for", () => {
   test("any place survives its address", () => {
     const text = fc.string({ minLength: 1, unit: "grapheme" });
@@ -140,7 +139,6 @@ function server(answer?: (url: URL) => Promise<Response> | undefined) {
   return { asked, calls: new Calls(client, () => NOW) };
 }
 
-// R: U5
 describe("the list", () => {
   test("goes on where the page before ended, once", async () => {
     const { asked, calls } = server();
@@ -214,7 +212,6 @@ describe("the list", () => {
   });
 });
 
-// R: U5
 describe("states to choose from", () => {
   const counts = [
     { name: "success", count: 5 },
@@ -324,7 +321,6 @@ test.each([
   expect(moment(at, NOW, language)).toBe(said);
 });
 
-// R: U5
 test.each([
   ["preparing", null, "Preparing", "准备中"],
   ["queued", null, "Queued", "排队中"],
@@ -347,7 +343,6 @@ test("an exported file says when it was made", () => {
   expect(fileName("csv", NOW)).toBe("throughline-calls-20261122-140211.csv");
 });
 
-// R: U5
 describe("the waterfall", () => {
   const kinds = fc.constantFrom("first_token", "text", "tool", "engine");
   const segments = fc.array(

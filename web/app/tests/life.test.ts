@@ -50,7 +50,6 @@ function talking(status?: "running" | "awaiting_approval") {
   return { state, stop, tell: () => [...listeners].map((listener) => listener()), listeners };
 }
 
-// R: U2
 test("it thinks while the model does, and looks at nobody but you", () => {
   const { state, tell, stop } = talking();
   vi.advanceTimersByTime(20);

@@ -78,7 +78,6 @@ test("a passage that is left behind keeps its elements", () => {
   expect(container.querySelectorAll(".passage").length).toBe(5);
 });
 
-// R: U1
 test("a task has one box, which is called like its own text", () => {
   const page = drawn("- [ ] open *task*\n  - nested\n- [x] done\n\n1. [x] loose\n\n   more\n");
   const boxes = within(page).getAllByRole("checkbox");
@@ -87,7 +86,6 @@ test("a task has one box, which is called like its own text", () => {
   expect(page.textContent).not.toContain("[");
 });
 
-// R: U1
 test("subscript, footnotes, alerts and a few tags are elements, and a single tilde strikes nothing", () => {
   const page = drawn(
     "H~2~O x^2^ ~5~ <kbd>Ctrl</kbd>[^a]\n\n> [!WARNING]\n> Mind.\n\n<details>\n<summary>More</summary>\n\n**in**\n\n</details>\n\n| a |\n|---|\n| x<br>y |\n\n[^a]: Note.",
@@ -110,7 +108,6 @@ test("subscript, footnotes, alerts and a few tags are elements, and a single til
   expect(jump?.getAttribute("href")?.slice(1)).toBe(page.querySelector(".footnote")?.id);
 });
 
-// R: U1
 test("each block has the direction of its own text", () => {
   const page = drawn("# שלום\n\nעולם\n\n- פריט\n- item\n\n> ציטוט\n\n| א |\n|---|\n| ב |");
   for (const selector of ["h3", "p", "td", "th"])
@@ -127,7 +124,6 @@ test("details within details end somewhere, and tags that are never closed are t
   expect(drawn(`a ${"<kbd>".repeat(5_000)}`).textContent).toContain("<kbd><kbd>");
 });
 
-// R: U1
 test("a table is copied as a spreadsheet reads it, and no cell runs there", () => {
   const [table] = read('| a, b | **c** |\n|---|---|\n| =1+1 | x<br>"y" |\n| -5 | +49 |');
   expect(csvOf(table as Tokens.Table)).toBe('"a, b",c\r\n\'=1+1,"x\n""y"""\r\n-5,+49');

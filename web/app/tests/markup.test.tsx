@@ -1,4 +1,4 @@
-// Nothing that a model, a tool or a user writes becomes markup, wherever it is shown. R: R4
+// Nothing that a model, a tool or a user writes becomes markup, wherever it is shown.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Formulas as MathML: built from lists of what is allowed. R: R4
+// Formulas as MathML: built from lists of what is allowed.
 
 import { render, waitFor } from "@testing-library/react";
 import { expect, test } from "vitest";
@@ -11,7 +11,6 @@ async function drawn(text: string): Promise<HTMLElement> {
   return container;
 }
 
-// R: U1
 test.each([
   ["$E=mc^2$", "math mi", "E"],
   ["$$\\frac{a}{b}$$", "math[display=block] mfrac", "ab"],

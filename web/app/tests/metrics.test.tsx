@@ -152,7 +152,6 @@ function server(answer: () => Response, times: readonly number[] = [], isAdmin =
   return { asked, client };
 }
 
-// R: U5
 describe("a time", () => {
   test("is what the address says, and leads to the calls of it", () => {
     for (const range of RANGES) {
@@ -215,7 +214,6 @@ describe("a time", () => {
   });
 });
 
-// R: U5, U6
 describe("the view", () => {
   const show = (answer: () => Response, isAdmin = true) =>
     render(
@@ -320,7 +318,6 @@ describe("the view", () => {
   });
 });
 
-// R: U5
 describe("a chart", () => {
   test("joins what is known, and marks what stands alone", () => {
     const { container } = render(
@@ -347,7 +344,6 @@ describe("a chart", () => {
   });
 });
 
-// R: O1, U6
 describe("frames", () => {
   let frames: FrameRequestCallback[] = [];
   let now = 1_000;

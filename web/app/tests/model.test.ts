@@ -16,7 +16,6 @@ const call = (at: number, status: NonNullable<BlockPosition["status"]>, tool = "
   tool,
 });
 
-// R: U1
 describe("groups", () => {
   test("finished calls in a row are one line; what failed or waits stays by itself", () => {
     const outline = [
@@ -58,7 +57,6 @@ describe("groups", () => {
   });
 });
 
-// R: U1
 describe("the status line says one thing, the most pressing first", () => {
   const seen = (change: Partial<Seen>): Seen => ({
     isRunning: true,
@@ -91,7 +89,6 @@ describe("the status line says one thing, the most pressing first", () => {
   });
 });
 
-// R: U6
 describe("announcements", () => {
   beforeEach(() => vi.useFakeTimers());
   const words = wordsOf("en");
@@ -140,7 +137,6 @@ test.each([
   [65_000, "1 m 5 s"],
 ])("%d ms is %s", (ms, expected) => expect(duration(ms)).toBe(expected));
 
-// R: R4
 test("what signs a browser in does not stay in the address", () => {
   for (const [hash, expected] of [
     ["#sign-in=abc", { ticket: "abc" }],

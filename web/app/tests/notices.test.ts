@@ -46,7 +46,6 @@ function watched({ isWanted = true, answer = (_: string): unknown => ({ items: [
   return { notices, shown, closed, page };
 }
 
-// R: A2, U6
 describe("notices", () => {
   test("tell of a question once, with a way to deny it, and are taken back with its answer", () => {
     const { notices, shown, closed, page } = watched();
@@ -147,7 +146,6 @@ test("nothing is asked for whoever has signed out", async () => {
   vi.useRealTimers();
 });
 
-// R: A5
 describe("lines of a notification", () => {
   test.each([
     ["pay\u202egpj.exe", "pay\\u202egpj.exe"],

@@ -28,7 +28,6 @@ beforeEach(() => {
   language.set("en");
 });
 
-// R: U6
 describe("theme and language", () => {
   test("a choice holds at once, everywhere, and is remembered", async () => {
     applyPreferences(document.documentElement);
@@ -68,7 +67,6 @@ describe("theme and language", () => {
   });
 });
 
-// R: U6
 describe("languages", () => {
   test.each([
     ["en", "en"],

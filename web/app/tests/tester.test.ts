@@ -35,7 +35,6 @@ const TRIP = {
   },
 };
 
-// R: U3
 describe("a schema becomes a form", () => {
   test("each type has its field, through references and what makes it optional", () => {
     expect(kinds(TRIP)).toEqual({
@@ -91,7 +90,6 @@ function typed(fields: Record<string, Draft>) {
 
 const text = (text: string): Draft => ({ kind: "typed", text });
 
-// R: U3
 describe("a form makes arguments", () => {
   test("what is not given is left out, what must be given is asked for", () => {
     expect(typed({})).toEqual({ value: {}, flaws: { "/city": "missing", "/nights": "missing" } });
@@ -161,7 +159,6 @@ const request = (start: number, end: number, more: Partial<ParsedRequest> = {}):
   ...more,
 });
 
-// R: U3
 describe("places in a text", () => {
   test("bytes become places for any text", () => {
     fc.assert(
@@ -224,7 +221,6 @@ describe("places in a text", () => {
   });
 });
 
-// R: U3
 describe("the address", () => {
   test("a tool and its arguments come back as they went in", () => {
     fc.assert(

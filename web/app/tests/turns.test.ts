@@ -1,4 +1,4 @@
-// Turns in the history: their addresses, their days, and what happened in one and when. R: U5
+// Turns in the history: their addresses, their days, and what happened in one and when.
 
 import { type Event, Throughline, type TurnInfo } from "@throughline/client";
 import fc from "fast-check";

@@ -1,4 +1,4 @@
-// No element of the page shows a text with something invisible in it, whatever view it is in. R: A5
+// No element of the page shows a text with something invisible in it, whatever view it is in.
 
 import { render } from "@testing-library/react";
 import { memo } from "react";

@@ -1,4 +1,4 @@
-// The sound of a block: taken in any pieces, it is the same sound. R: V1, W9
+// The sound of a block: taken in any pieces, it is the same sound.
 
 import { expect, test } from "vitest";
 import { Recording, type Sound } from "../src/voice/recording.ts";

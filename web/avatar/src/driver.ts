@@ -1,4 +1,4 @@
-// What an avatar is to whoever shows one: the puppet that ships, or later a model of the user's own. R: U2
+// What an avatar is to whoever shows one: the puppet that ships, or later a model of the user's own.
 
 export interface AvatarDriver {
   /** Builds it inside `host`. `signal` ends the loading, and takes away what was built so far. */

@@ -1,5 +1,5 @@
 // Who stands on the stage and what the audience is told: one avatar, its expression, when it goes back to neutral. Whatever
-// the driver. R: U2
+// the driver.
 
 import { browserClock, type Clock } from "./clock.ts";
 import type { AvatarDriver, AvatarInfo, CueResult } from "./driver.ts";

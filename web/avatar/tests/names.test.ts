@@ -13,7 +13,6 @@ function examplesOf(what: string): string[] {
   return found?.split(",").map((name) => name.trim()) ?? [];
 }
 
-// R: U2, L7
 test("the puppet has every name that the server's tools tell a model without knowing the avatar", () => {
   const [expressions, groups] = [examplesOf("Name of the expression"), examplesOf("Group of motions")];
   expect(expressions.length).toBeGreaterThan(3);

@@ -12,7 +12,6 @@ async function shown({ isReduced = false } = {}) {
   return { clock, host, leave, puppet, info, picture: () => host.querySelector("svg")?.outerHTML ?? "" };
 }
 
-// R: U2
 test("every expression is another picture", async () => {
   const { puppet, info, picture } = await shown({ isReduced: true });
   const pictures = info.expressions.map((name) => {

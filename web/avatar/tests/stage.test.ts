@@ -23,7 +23,6 @@ function staged() {
   return { driver, clock, stage: new AvatarStage(driver, PUPPET, clock) };
 }
 
-// R: U2
 test("an expression takes the place of the one before, and stays while the turn goes on", () => {
   const { driver, clock, stage } = staged();
   stage.turnBegan();
@@ -93,7 +92,6 @@ test("whoever listens hears of every change", () => {
   expect(heard).toEqual(["smile"]);
 });
 
-// R: U2
 test("it thinks and waits by itself, but what somebody asked for stays", () => {
   const { driver, clock, stage } = staged();
   stage.turnBegan();

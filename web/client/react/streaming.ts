@@ -33,7 +33,7 @@ export interface StreamingToolCalls {
 }
 
 /**
- * Starts turns and shows text and tool calls as they stream. R: U1
+ * Starts turns and shows text and tool calls as they stream.
  *
  * For a chat with one turn at a time. When the component unmounts, it stops following; the turn itself continues.
  */

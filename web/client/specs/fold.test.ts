@@ -29,7 +29,6 @@ function shown(store: TurnStore): Message {
   return { ...store.head(), blocks };
 }
 
-// R: T1, E1
 describe.each(vectors)("%s", (_, { log, message }) => {
   test("folds to what the engine folds it to", () => {
     expect(folded(log)).toEqual(message);

@@ -1,4 +1,4 @@
-// How often the store tells its readers: once a frame, and every second frame while they come late. R: T2, U6
+// How often the store tells its readers: once a frame, and every second frame while they come late.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { everyFrame, Flusher } from "../src/store/frames.ts";

@@ -29,7 +29,6 @@ function textOf(store: TurnStore, place: number): string | undefined {
   return block?.kind === "text" ? block.text : undefined;
 }
 
-// R: T2, U6
 test("the first delta is shown at once, and what follows once per frame", () => {
   seq = 0;
   const { store, frame } = drawn();
@@ -50,7 +49,6 @@ test("the first delta is shown at once, and what follows once per frame", () => 
   expect(drawings).toBe(2);
 });
 
-// R: U6
 test("a delta is news of its own block alone", () => {
   seq = 0;
   const { store, frame } = drawn();

@@ -1,4 +1,4 @@
-// The operations of the API by method and path, derived from the generated description. R: E5
+// The operations of the API by method and path, derived from the generated description.
 
 import type { paths } from "./api.ts";
 

@@ -25,7 +25,6 @@ async function saved({ page }: Visitor): Promise<void> {
   await page.getByText("Saved. Applies to new turns.").waitFor();
 }
 
-// R: U4, A1
 test("an agent of the file is copied, changed, and answers so in the next turn", async () => {
   const somebody = await visitor();
   const { page } = somebody;
@@ -96,7 +95,6 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   await somebody.settled();
 });
 
-// R: U4
 test("text rules are tried while they are typed, saved in their order, and hold in the next turn", async () => {
   const somebody = await visitor();
   const { page } = somebody;
@@ -148,7 +146,6 @@ test("text rules are tried while they are typed, saved in their order, and hold 
   expect((await text())?.toLowerCase()).not.toContain("one message");
 });
 
-// R: U4, A1
 test("permissions in one word decide where no rule does", async () => {
   const somebody = await visitor();
   const { page } = somebody;
@@ -172,7 +169,6 @@ test("permissions in one word decide where no rule does", async () => {
   expect(settings.permissions).toBe("read_only");
 });
 
-// R: U4
 test("nothing typed is lost: not by a save that fails, and not by leaving", async () => {
   const somebody = await visitor();
   const { page } = somebody;
@@ -227,7 +223,6 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.getByRole("heading", { name: "default", level: 2 }).waitFor();
 });
 
-// R: U4, U6
 test("in Chinese, in the dark and on a phone it is all there", async () => {
   const somebody = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = somebody;

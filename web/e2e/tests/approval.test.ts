@@ -1,4 +1,4 @@
-// Questions as people read them, and answers that mean what people mean. R: A2
+// Questions as people read them, and answers that mean what people mean.
 
 import { expect, test } from "vitest";
 import { House } from "../house.ts";
@@ -36,17 +36,14 @@ async function asksAgain(choice: string, onlyThese: boolean): Promise<boolean> {
   return (await question.count()) > 0;
 }
 
-// R: A2 (D2)
 test("a tool that is allowed in this conversation does not ask again, whatever its arguments", async () => {
   expect(await asksAgain("This tool in this conversation", false)).toBe(false);
 });
 
-// R: A2 (D2)
 test("a tool that is always allowed with these arguments only asks for others", async () => {
   expect(await asksAgain("Always this tool", true)).toBe(true);
 });
 
-// R: A2 (critique 3, 25)
 test("a question is a sentence with fields, its JSON one press away, and no word of the engine in it", async () => {
   const somebody = await house.visitor({}, await house.own(Server.scripted([entry("Tea"), say("One.")])));
   const { page } = somebody;
@@ -67,7 +64,6 @@ test("a question is a sentence with fields, its JSON one press away, and no word
   await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
 });
 
-// R: A2 (issue 18: a denial can be remembered)
 test("a denial that lasts is given by keyboard alone, and the next call is denied without a question", async () => {
   const rules = [entry("Tea"), say("One."), entry("Lunch"), say("Two.")];
   const server = await house.own(Server.scripted(rules));
@@ -102,7 +98,6 @@ test("a denial that lasts is given by keyboard alone, and the next call is denie
   await expect.poll(() => reason.count()).toBe(0);
 });
 
-// R: A2
 test.each([
   ["en-GB", "light", 1280, /wants to run/, "More ways to deny", "Deny and stop"],
   ["zh-CN", "dark", 390, /想运行/, "更多拒绝方式", "拒绝并停止"],

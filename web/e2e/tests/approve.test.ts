@@ -43,7 +43,6 @@ async function asked(): Promise<{ messages: Said[]; link: string }> {
   return { messages: [question, { role: "assistant", content: answer }], link };
 }
 
-// R: A3, A5
 test("a link shows the call as it runs, and a yes there goes on in the chat", async () => {
   const { messages, link } = await asked();
   const somebody = await house.stranger({ width: 390, height: 700 });
@@ -70,7 +69,6 @@ test("a link shows the call as it runs, and a yes there goes on in the chat", as
   somebody.complaints.length = 0;
 });
 
-// R: A3
 test("a no in Chinese, in the dark", async () => {
   const { messages, link } = await asked();
   const somebody = await house.stranger({ locale: "zh-CN", colorScheme: "dark" });

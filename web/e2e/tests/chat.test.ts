@@ -5,7 +5,6 @@ import { type Rule, Server } from "../server.ts";
 
 const house = House.of(() => Server.start());
 
-// R: U1, R4
 test("one click on the printed link opens the page, and no key is left in the address", async () => {
   const own = await house.own(Server.start());
   const somebody = await house.stranger();
@@ -23,7 +22,6 @@ test("one click on the printed link opens the page, and no key is left in the ad
   await somebody.picture("sign-in");
 });
 
-// R: O4, T1, U1
 test("a first visitor asks with one click, and one message answers with its calls in it", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -46,7 +44,6 @@ test("a first visitor asks with one click, and one message answers with its call
   await expect.poll(() => new URL(page.url()).pathname).toMatch(/^\/c\//);
 });
 
-// R: A2
 test("a question is answered with one key, and the tool runs", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -67,7 +64,6 @@ test("a question is answered with one key, and the tool runs", async () => {
   await expect.poll(() => somebody.cards()).toEqual(["time.now success", "demo.calendar success"]);
 });
 
-// R: A2
 test("a denial with its reason reaches the model", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -90,7 +86,6 @@ test("a denial with its reason reaches the model", async () => {
   await somebody.picture("denied");
 });
 
-// R: A2
 test("arguments are edited before they run", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -109,7 +104,6 @@ test("arguments are edited before they run", async () => {
   await expect.poll(() => head.locator(".summary").innerText()).toContain("Breakfast");
 });
 
-// R: S2
 test("a reload in mid-reply loses and doubles nothing", async () => {
   // It is written on while the page is away, and not to its end.
   const gate = new Gate();
@@ -139,7 +133,6 @@ test("a reload in mid-reply loses and doubles nothing", async () => {
     expect(live.join(" ").match(new RegExp(`\\b${n}\\b`, "g"))?.length).toBe(1);
 });
 
-// R: T8
 test("Esc stops, and what was there stays", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -153,7 +146,6 @@ test("Esc stops, and what was there stays", async () => {
   expect(text).not.toMatch(/\b100\b/);
 });
 
-// R: T14
 test("what is said in mid-turn is taken in, or begins the next turn", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
@@ -176,7 +168,6 @@ test("what is said in mid-turn is taken in, or begins the next turn", async () =
   await expect.poll(() => somebody.cards()).toEqual(["time.now success"]);
 });
 
-// R: U2
 test("the avatar acts in mid-reply, and what is only shown again moves nothing", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -201,7 +192,6 @@ test("the avatar acts in mid-reply, and what is only shown again moves nothing",
   await face("Wink").waitFor();
 });
 
-// R: U2
 test("on a phone the avatar is a bubble that opens, and whoever does not want it hides it, for good", async () => {
   const somebody = await house.visitor({ width: 360, height: 740 });
   const { page } = somebody;
@@ -236,7 +226,6 @@ test("on a phone the avatar is a bubble that opens, and whoever does not want it
   await page.getByRole("img", { name: "Twine: Neutral" }).waitFor();
 });
 
-// R: U2 (D19)
 test("on a phone the avatar is moved out of the way, stays there, and is closed", async () => {
   const somebody = await house.visitor({ width: 390, height: 800 });
   const { page } = somebody;
@@ -267,7 +256,6 @@ test("on a phone the avatar is moved out of the way, stays there, and is closed"
   await expect.poll(() => bubble.count()).toBe(0);
 });
 
-// R: U2
 test("the avatar thinks while the model does, and waits with you at a question", async () => {
   const gate = new Gate();
   const ask = { call: { name: "demo_calendar", arguments: { title: "Tea", when: "2026-12-01T08:00" } } };
@@ -291,7 +279,6 @@ test("the avatar thinks while the model does, and waits with you at a question",
   await avatar.getByRole("img", { name: "Twine: Neutral" }).waitFor();
 });
 
-// R: S4
 test("an edit is another branch, and both can be gone to", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -308,7 +295,6 @@ test("an edit is another branch, and both can be gone to", async () => {
   await expect.poll(() => somebody.cards()).toEqual(["time.now success"]);
 });
 
-// R: S2
 test("a server that is killed and comes back goes on with the same message", async () => {
   const own = await house.own(Server.start());
   const somebody = await house.visitor({}, own);
@@ -327,7 +313,6 @@ test("a server that is killed and comes back goes on with the same message", asy
     .waitFor();
 });
 
-// R: U6
 test("language and theme are chosen, hold at once and stay", async () => {
   const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark" });
   const { page } = somebody;
@@ -343,7 +328,6 @@ test("language and theme are chosen, hold at once and stay", async () => {
   await expect.poll(() => page.evaluate("document.documentElement.dataset.theme")).toBe("light");
 });
 
-// R: U6
 test("on a phone everything is there, and nothing is wider than the screen", async () => {
   const somebody = await house.visitor({ width: 360, height: 740, locale: "zh-CN", colorScheme: "dark" });
   const { page } = somebody;
@@ -362,7 +346,6 @@ test("on a phone everything is there, and nothing is wider than the screen", asy
   await expect.poll(wide).toEqual([]);
 });
 
-// R: U6
 test.each(["en-GB", "zh-CN"] as const)(
   "on a phone what stands below the field is one line, also while it runs, %s",
   async (locale) => {
@@ -389,7 +372,6 @@ test.each(["en-GB", "zh-CN"] as const)(
   },
 );
 
-// R: T12
 test("a picture goes along with a question", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -406,7 +388,6 @@ test("a picture goes along with a question", async () => {
   await page.getByRole("img", { name: "Image" }).first().waitFor();
 });
 
-// R: T3
 test("a model without tools is said to be one, and text mode is one click away", async () => {
   const own = await house.own(
     Server.start(
@@ -424,7 +405,6 @@ test("a model without tools is said to be one, and text mode is one click away",
   await expect.poll(() => somebody.isMode("text")).toBe(true);
 });
 
-// R: R4
 test("a browser whose key is revoked is out at once", async () => {
   const own = await house.own(Server.start());
   const somebody = await house.visitor({}, own);
@@ -437,7 +417,6 @@ test("a browser whose key is revoked is out at once", async () => {
   await expect.poll(() => page.evaluate("localStorage.getItem('throughline.key')")).toBeNull();
 });
 
-// R: A4, S2
 test("a question survives a reload, and another tab may answer it", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -454,7 +433,6 @@ test("a question survives a reload, and another tab may answer it", async () => 
   await expect.poll(() => other.locator(".card").count()).toBe(2);
 });
 
-// R: T8
 test("stopped at a question, the call is settled and never runs", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -468,7 +446,6 @@ test("stopped at a question, the call is settled and never runs", async () => {
     .toMatch(/demo.calendar (cancelled|not_started)/);
 });
 
-// R: U6
 test("the whole answer can be gone through with the keyboard alone", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;

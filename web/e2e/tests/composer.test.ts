@@ -24,7 +24,6 @@ model = "two/gpt-4o"
 const said = (page: Page, text: string) =>
   page.locator(".part[data-kind=text]").filter({ hasText: text }).last();
 
-// R: O4
 test("a model is chosen for the messages to come, and an answer is made again by another one", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -67,7 +66,6 @@ test("a model is chosen for the messages to come, and an answer is made again by
   await expect.poll(() => page.evaluate("localStorage.getItem('throughline.model')")).toBe("");
 });
 
-// R: O4
 test("a message to one agent is answered by that one alone", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -86,7 +84,6 @@ test("a message to one agent is answered by that one alone", async () => {
   await said(page, "I am the first.").waitFor();
 });
 
-// R: U6
 test("commands are listed, chosen by keyboard, and anything else is a message", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -131,7 +128,6 @@ test("commands are listed, chosen by keyboard, and anything else is a message", 
   await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
 });
 
-// R: U6
 test("what was typed stays with its conversation until it is sent", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -169,7 +165,6 @@ test("what was typed stays with its conversation until it is sent", async () => 
   await expect.poll(() => page.evaluate("localStorage.getItem('throughline.drafts')")).toBeNull();
 });
 
-// R: O4, U6
 test.each<[string, Kind]>([
   ["en", {}],
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],

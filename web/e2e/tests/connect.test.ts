@@ -1,4 +1,4 @@
-// A model of one's own, from the first run to its first answer. R: O4
+// A model of one's own, from the first run to its first answer.
 
 import { expect, test } from "vitest";
 import { House } from "../house.ts";
@@ -19,7 +19,6 @@ then = [{ say = "Greetings from far away." }]
 
 const house = House.of(() => Server.startConnectable(SCRIPT));
 
-// R: O4, R4
 test("from the first run: a wrong key, the right one, a model, and it answers; the key is nowhere to be found", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -100,7 +99,6 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   await dialog.waitFor({ state: "detached" });
 });
 
-// R: O4
 test("what cannot be reached says so; on a phone, in Chinese, in the dark", async () => {
   const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = somebody;
@@ -119,7 +117,6 @@ test("what cannot be reached says so; on a phone, in Chinese, in the dark", asyn
   await expect.poll(wide, { message: "nothing is wider than the screen" }).toBeLessThanOrEqual(360);
 });
 
-// R: O4
 test("the settings lead there from every view, by the keyboard alone", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -139,7 +136,6 @@ test("the settings lead there from every view, by the keyboard alone", async () 
   await dialog.waitFor({ state: "detached" });
 });
 
-// R: O4, R4
 test("an address of one's own: what is wrong is said there, then it is connected like any other, and forgotten", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -185,7 +181,6 @@ test("an address of one's own: what is wrong is said there, then it is connected
   await dialog.getByRole("button", { name: new RegExp(`^${name}`) }).waitFor({ state: "detached" });
 });
 
-// R: O4, R4
 test("who is not at the server's machine is told what to do there; on a phone, in Chinese, in the dark", async () => {
   const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = somebody;

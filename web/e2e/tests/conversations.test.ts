@@ -40,7 +40,6 @@ async function titles(page: Page): Promise<string[]> {
   return await page.locator(".conversation-row > a").allTextContents();
 }
 
-// R: S4, U6
 test("the list stands beside the chat, is hidden, and stays hidden", async () => {
   const own = await house.own(Server.start());
   await taken(await own.client(), "Zebra crossing", ["Hello, you zebra", "Stripes."]);
@@ -62,7 +61,6 @@ test("the list stands beside the chat, is hidden, and stays hidden", async () =>
   await row(page, "Zebra crossing").waitFor();
 });
 
-// R: S4
 test("a conversation is renamed in place, pinned, put into a folder, tagged and archived", async () => {
   const own = await house.own(Server.start());
   const client = await own.client();
@@ -110,7 +108,6 @@ test("a conversation is renamed in place, pinned, put into a folder, tagged and 
   await expect.poll(() => titles(page)).toEqual(["First", "Renamed", "Third"].sort());
 });
 
-// R: S4
 test("a text is found with the words around it, and a click goes to its turn in the middle of a long conversation", async () => {
   const own = await house.own(Server.start());
   const said = Array.from({ length: 120 }, (_, n): [string, string] => [
@@ -149,7 +146,6 @@ test("a text is found with the words around it, and a click goes to its turn in 
     .toContain("Hello again");
 });
 
-// R: S4
 test("what is deleted is brought back with one click", async () => {
   const own = await house.own(Server.start());
   await taken(await own.client(), "Precious", ["Hello", "The answer is 42."]);
@@ -169,7 +165,6 @@ test("what is deleted is brought back with one click", async () => {
   await row(page, "Precious").waitFor();
 });
 
-// R: S4
 test("a temporary chat is not listed, and is gone when it is left unless it is kept", async () => {
   const own = await house.own(Server.start());
   const client = await own.client();
@@ -202,7 +197,6 @@ test("a temporary chat is not listed, and is gone when it is left unless it is k
   await row(page, "Hello").waitFor();
 });
 
-// R: S4, A2
 test("a row says whether a turn runs in it or waits for somebody", async () => {
   const own = await house.own(Server.start());
   const somebody = await house.visitor({}, own);
@@ -214,7 +208,6 @@ test("a row says whether a turn runs in it or waits for somebody", async () => {
   await somebody.picture("conversation-asks");
 });
 
-// R: S4
 test("ten thousand conversations are scrolled through with few of them in the page", async () => {
   const own = await house.own(Server.start());
   const somebody = await house.visitor({}, own);
@@ -253,7 +246,6 @@ test("ten thousand conversations are scrolled through with few of them in the pa
   await expect.poll(() => page.locator(".conversation-row").count()).toBeLessThan(80);
 });
 
-// R: S4, R4
 test("one HTML file has the conversation with its timeline, needs nothing else and runs nothing", async () => {
   const own = await house.own(Server.start());
   const somebody = await house.visitor({}, own);
@@ -298,7 +290,6 @@ async function linkTo(page: Page, title: string): Promise<string> {
   return await link.inputValue();
 }
 
-// R: S4, R4
 test("a link shows the conversation to somebody without a key until it is revoked", async () => {
   const own = await house.own(Server.start());
   const somebody = await house.visitor({}, own);
@@ -352,7 +343,6 @@ const HOSTILE = [
   "$\\href{javascript:alert(1)}{x}$",
 ];
 
-// R: R4, U6
 test("nothing in a shared or exported conversation runs or loads anything", async () => {
   const own = await house.own(Server.start());
   const client = await own.client();
@@ -387,7 +377,6 @@ test("nothing in a shared or exported conversation runs or loads anything", asyn
   expect(dialogs).toBe(0);
 });
 
-// R: U6
 test.each<[string, Kind]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
   ["phone", { width: 390, height: 844 }],

@@ -1,4 +1,4 @@
-// Files in the composer, and what a model reads of them. R: T12
+// Files in the composer, and what a model reads of them.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";

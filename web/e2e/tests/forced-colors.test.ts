@@ -1,4 +1,4 @@
-// Where the system forces its colors, what the page says by backgrounds is still to be seen. R: U6
+// Where the system forces its colors, what the page says by backgrounds is still to be seen.
 
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
@@ -15,7 +15,6 @@ const styleOf = async (of: Locator, name: string, pseudo?: string): Promise<stri
     [name, pseudo],
   );
 
-// R: U6
 test.each(["light", "dark"] as const)("forced colors hide no state: %s", async (colorScheme) => {
   const somebody = await house.visitor({ colorScheme });
   const { page } = somebody;

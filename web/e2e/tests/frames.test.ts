@@ -1,4 +1,4 @@
-// Diagrams and previews: what a model wrote, in a document that reaches nothing. R: R4
+// Diagrams and previews: what a model wrote, in a document that reaches nothing.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -103,7 +103,6 @@ const house = House.of(() =>
 const documentIn = (page: Page, kind: string, at = 0): FrameLocator =>
   page.locator(`iframe[data-kind=${kind}]`).nth(at).contentFrame();
 
-// R: U1
 test("diagrams are drawn in frames of their own, with the source one click away", async () => {
   for (const width of [1280, 390]) {
     const somebody = await house.visitor({ width, height: 1300 });

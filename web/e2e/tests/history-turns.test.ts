@@ -1,4 +1,4 @@
-// Turns as they were: the list, one of them with its times and its message at any moment, and two next to each other. R: U5, T2
+// Turns as they were: the list, one of them with its times and its message at any moment, and two next to each other.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -191,7 +191,6 @@ test("of a thousand turns only those on the screen are in the page, and the rest
   await expect.poll(() => page.locator("[data-row]").count()).toBeLessThan(60);
 });
 
-// R: U6
 test("in Chinese, in the dark and on a phone everything is there", async () => {
   const somebody = await visitor("/history", {
     locale: "zh-CN",

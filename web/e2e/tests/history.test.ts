@@ -22,7 +22,6 @@ async function rows(somebody: Visitor): Promise<string[]> {
     );
 }
 
-// R: U5
 test("calls of the chat are listed, newest first, filtered, and the address keeps what is looked for", async () => {
   const somebody = await visitor("/history/calls");
   const { page } = somebody;
@@ -48,7 +47,6 @@ test("calls of the chat are listed, newest first, filtered, and the address keep
   await expect.poll(() => rows(somebody)).toEqual(Array(3).fill("demo.weather Done"));
 });
 
-// R: S4, U5
 test("details say what happened, what the model saw, and where the turn's time went, to the millisecond", async () => {
   const somebody = await visitor("/history/calls?tool=demo.weather");
   const { page } = somebody;
@@ -86,7 +84,6 @@ test("details say what happened, what the model saw, and where the turn's time w
   await detail.waitFor();
 });
 
-// R: U5
 test("a call that waits for somebody is seen to go on, and its conversation is one click away", async () => {
   const somebody = await visitor("/history/calls");
   const { page } = somebody;
@@ -130,7 +127,6 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
   await page.locator(".card").first().waitFor();
 });
 
-// R: U6
 test("of a thousand calls only those on the screen are in the page, and the rest comes while it is scrolled", async () => {
   const somebody = await visitor("/history/calls");
   const { page } = somebody;
@@ -173,7 +169,6 @@ test("of a thousand calls only those on the screen are in the page, and the rest
     .toSatisfy(([column, whole]) => column === whole);
 });
 
-// R: S4
 test("an export holds what is filtered, and nothing else", async () => {
   const somebody = await visitor("/history/calls?tool=demo.weather");
   const { page } = somebody;
@@ -191,7 +186,6 @@ test("an export holds what is filtered, and nothing else", async () => {
   expect(table[0]).toContain("tool_name");
 });
 
-// R: U6
 test("in Chinese, in the dark and on a phone everything is there", async () => {
   const somebody = await visitor("/history/calls", {
     locale: "zh-CN",

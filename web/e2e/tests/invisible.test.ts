@@ -19,7 +19,6 @@ const house = House.of(() =>
   ]),
 );
 
-// R: A5
 test("what is approved is shown as it runs: question, head, diff, edit, history, tester, title", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -86,7 +85,6 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
   expect(await everything(page)).not.toMatch(/[\u200b\u202e\u2066]/);
 });
 
-// R: A5
 test("a conversation is called what it is called, in the tab, in the list and in the header", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;

@@ -30,7 +30,6 @@ const house = House.of(() =>
   ),
 );
 
-// R: P3, U3
 test("2 MB of JSON are a table and a tree with a search, and few of its rows are in the page", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -67,7 +66,6 @@ test("2 MB of JSON are a table and a tree with a search, and few of its rows are
   expect(await somebody.violations()).toEqual([]);
 });
 
-// R: P3, U3
 test("large arguments are read as outputs are", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;

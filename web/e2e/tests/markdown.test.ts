@@ -92,7 +92,6 @@ const house = House.of(() =>
   ]),
 );
 
-// R: U1
 test("what models write is shown as it is meant, in both themes, on a phone too", async () => {
   for (const width of [1280, 390]) {
     const somebody = await house.visitor({ width, height: width === 390 ? 1800 : 1400 });
@@ -139,7 +138,6 @@ test("what models write is shown as it is meant, in both themes, on a phone too"
   }
 });
 
-// R: U1
 test("a wide table scrolls within itself under a head that stays, and no word of it is broken", async () => {
   for (const width of [1280, 390]) {
     const somebody = await house.visitor({ width, height: 860 });
@@ -186,7 +184,6 @@ test("a wide table scrolls within itself under a head that stays, and no word of
   }
 });
 
-// R: U1
 test("formulas are MathML in a font for it, prices are not, and what is copied is the source", async () => {
   for (const width of [1280, 390]) {
     const somebody = await house.visitor({ width, height: 1100 });

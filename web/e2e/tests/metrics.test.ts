@@ -12,7 +12,6 @@ async function visitor(kind: Kind = {}): Promise<Visitor> {
   return somebody;
 }
 
-// R: U5
 test("tiles show the figures of turns just made, and lead to the calls that they are of", async () => {
   const somebody = await visitor();
   const { page } = somebody;
@@ -75,7 +74,6 @@ test("tiles show the figures of turns just made, and lead to the calls that they
   await expect.poll(() => page.locator("[data-row]").count()).toBe(Number(calls));
 });
 
-// R: U5
 test("another time is chosen, and what is new is there without a reload", async () => {
   const somebody = await visitor();
   const { page } = somebody;
@@ -92,7 +90,6 @@ test("another time is chosen, and what is new is there without a reload", async 
   await expect.poll(() => turns.textContent()).toBe("3");
 });
 
-// R: O1, U6
 test("frames are watched while an answer streams, and reported", async () => {
   const somebody = await visitor();
   const { page } = somebody;
@@ -106,7 +103,6 @@ test("frames are watched while an answer streams, and reported", async () => {
   await expect.poll(() => tile.locator("dd").textContent()).toBe(String(jank_frames));
 });
 
-// R: U6
 test.each<[string, Kind]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
   ["phone", { width: 360, height: 740 }],

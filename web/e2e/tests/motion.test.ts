@@ -28,7 +28,6 @@ async function watch({ page }: Visitor): Promise<void> {
 const faded = ({ page }: Visitor): Promise<string[]> =>
   page.evaluate(() => (window as unknown as { fading: string[] }).fading);
 
-// R: U6
 test("words that are written fade in, without an element of their own, and are then like any others", async () => {
   const somebody = await house.visitor({ motion: "no-preference" });
   const { page } = somebody;
@@ -47,7 +46,6 @@ test("words that are written fade in, without an element of their own, and are t
   await expect.poll(() => page.locator(".part[data-kind=text] :is(p, li) > span").count()).toBe(0);
 });
 
-// R: U6
 test("a word that fades is paler than it will be, in both themes", async () => {
   const gate = new Gate();
   const server = await house.own(Server.scripted([{ does: [{ say: "Here it is." }, gate.move] }]));
@@ -71,7 +69,6 @@ test("a word that fades is paler than it will be, in both themes", async () => {
   await somebody.settled();
 });
 
-// R: U6
 test("nothing fades for whoever wants no motion", async () => {
   const somebody = await house.visitor({ motion: "reduce" });
   await watch(somebody);

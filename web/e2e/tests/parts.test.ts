@@ -11,7 +11,6 @@ const house = House.of(() => Server.start());
 const failed = (page: Page) => page.locator(".part-failed");
 const tryAgain = (page: Page) => failed(page).getByRole("button", { name: en.tryAgain });
 
-// R: S2
 test("a view that does not come says so beside the rail, and comes at the second try", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -27,7 +26,6 @@ test("a view that does not come says so beside the rail, and comes at the second
   await expect.poll(() => failed(page).count()).toBe(0);
 });
 
-// R: A2, S2
 test("a question whose buttons do not come can be answered at the second try", async () => {
   const rules: Rule[] = [
     {
@@ -57,7 +55,6 @@ test("a question whose buttons do not come can be answered at the second try", a
   await page.locator(".part[data-kind=text]", { hasText: "It is in." }).waitFor();
 });
 
-// R: S2
 test("a dialog that does not come is told of above the page, and comes when it is opened again", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -79,7 +76,6 @@ test("a dialog that does not come is told of above the page, and comes when it i
   await dialog.waitFor();
 });
 
-// R: S2
 test("a part of a page that the server has renewed is not tried again: the page is loaded anew", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;

@@ -1,4 +1,4 @@
-// Markup that attacks sanitizers, wherever a model can put it: it stays text, or what a frame of its own holds. R: R4
+// Markup that attacks sanitizers, wherever a model can put it: it stays text, or what a frame of its own holds.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

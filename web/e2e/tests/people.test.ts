@@ -15,7 +15,6 @@ async function withKey(key: string, path: string, kind: Kind = {}) {
   return somebody;
 }
 
-// R: O5, U6
 test("an admin adds a person, gives them a key and a limit that holds, and removes them with their data", async () => {
   const admin = await house.visitor({}, house.server, "/settings");
   const { page } = admin;
@@ -102,7 +101,6 @@ test("an admin adds a person, gives them a key and a limit that holds, and remov
   await guest.page.locator("#key").waitFor();
 });
 
-// R: O5, U6
 test("who is removed with their data kept is brought back, and may become an admin", async () => {
   const admin = await house.visitor({ locale: "zh-CN", colorScheme: "dark" }, house.server, "/settings");
   const { page } = admin;
@@ -130,7 +128,6 @@ test("who is removed with their data kept is brought back, and may become an adm
   await ann.getByRole("checkbox", { name: /管理服务器/ }).waitFor();
 });
 
-// R: U6
 test.each<[string, Kind]>([
   ["phone", { width: 390, height: 844 }],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],

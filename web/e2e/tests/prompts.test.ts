@@ -1,4 +1,4 @@
-// Saved prompts in the composer. R: U6
+// Saved prompts in the composer.
 
 import type { Page } from "playwright-core";
 import { beforeEach, expect, test } from "vitest";

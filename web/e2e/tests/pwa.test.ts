@@ -99,7 +99,6 @@ const ask = (title: string) => ({
   call: { name: "demo_calendar", arguments: { title, when: "2026-12-01T08:00" } },
 });
 
-// R: U6, R4
 test("the page can be installed, and its worker caches files of the page and nothing of anybody", async () => {
   const { somebody } = await withWorker();
   const { page } = somebody;
@@ -141,7 +140,6 @@ test("the page can be installed, and its worker caches files of the page and not
   expect(head).toEqual(["no-cache", "text/javascript; charset=utf-8"]);
 });
 
-// R: S2, U6
 test("without a server the page opens and waits, and goes on once there is one", async () => {
   const server = await house.own(Server.start());
   const { somebody } = await withWorker(server);
@@ -158,7 +156,6 @@ test("without a server the page opens and waits, and goes on once there is one",
   expect(await page.title()).not.toBe("Throughline");
 });
 
-// R: S2
 test("a part that nobody has opened yet is there offline, since the worker has it", async () => {
   const server = await house.own(Server.start());
   const { somebody } = await withWorker(server);
@@ -170,7 +167,6 @@ test("a part that nobody has opened yet is there offline, since the worker has i
   expect(await page.locator(".part-failed").count()).toBe(0);
 });
 
-// R: A2, A5, U6
 test("a question is told of while nobody looks, to the letter, and denied there", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
@@ -203,7 +199,6 @@ test("a question is told of while nobody looks, to the letter, and denied there"
   await expect.poll(() => notices(page)).toEqual([]);
 });
 
-// R: A2, U6
 test("a click on a notification opens the question, wherever the tab is by then", async () => {
   const gate = new Gate();
   const rules: Rule[] = [{ times: 1, does: [gate.move, ask("Tea")] }, { does: [{ say: "It is in." }] }];
@@ -226,7 +221,6 @@ test("a click on a notification opens the question, wherever the tab is by then"
   await expect.poll(() => new URL(page.url()).hash).toBe("");
 });
 
-// R: U6
 test("who wants no notifications gets none, and the tab says it all the same", async () => {
   const gate = new Gate();
   const server = await house.own(Server.scripted([{ does: [gate.move, { say: "Here." }] }]));
@@ -244,7 +238,6 @@ test("who wants no notifications gets none, and the tab says it all the same", a
   await expect.poll(() => page.title()).not.toMatch(/^\(/);
 });
 
-// R: S2, U6
 test("another release takes over without ending a turn, and the parts of the old one are still there", async () => {
   const gate = new Gate();
   const server = await house.own(Server.scripted([{ does: [{ say: "One " }, gate.move, { say: "two." }] }]));

@@ -1,4 +1,4 @@
-// What people think of answers: a thumb, and a reason. R: O2, U8
+// What people think of answers: a thumb, and a reason.
 
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";

@@ -133,7 +133,6 @@ const isRunning = async ({ page }: Visitor): Promise<boolean> =>
   (await page.locator("article[aria-busy=true]").count()) > 0;
 
 describe.each(MODES)("seed 000 §8, %s", (mode) => {
-  // R: T1, T2
   test("1) 纯聊天：首字即出、持续流式、仅一条消息", async () => {
     const somebody = await asked(mode, "随便聊聊");
     await text(somebody, "好的").waitFor();
@@ -150,7 +149,6 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     await expect.poll(() => answers(somebody).count()).toBe(1);
   });
 
-  // R: T1, T2, T5
   test("2) 单工具：首字即出 → 插入 1 张工具卡片（运行中）→ 完成后卡片变 success → 继续流式追加 → 仍是一条消息", async () => {
     const somebody = await asked(mode, "北京的天气怎么样");
     await text(somebody, "我先看一下天气").waitFor();
@@ -170,7 +168,6 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     await expect.poll(() => answers(somebody).count()).toBe(1);
   });
 
-  // R: T1, T7, U1
   test("3) 多工具：同一条消息里出现多张卡片，默认折叠，顺序与输出合理", async () => {
     const somebody = await asked(mode, "三个工具");
     const { page } = somebody;
@@ -201,7 +198,6 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     await expect.poll(() => answers(somebody).count()).toBe(1);
   });
 
-  // R: T6, U2
   test("4) Live2D：中途任意时刻 tool_call 触发，卡片可见且模型动作/表情即时生效", async () => {
     const somebody = await asked(mode, "眨眼并挥手");
     const { page } = somebody;
@@ -224,7 +220,6 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
   });
 });
 
-// R: T3
 test.each(["native", "auto"] as const)(
   "seed 000 §8, %s: 5) native 报错：直接显示错误并提示切 text，不自动降级",
   async (mode) => {
@@ -246,7 +241,6 @@ test.each(["native", "auto"] as const)(
 );
 
 describe("seed 004", () => {
-  // R: W3
   test.each(Object.keys(EMPTY_NAMES))("问题 1：函数名被空字符串覆盖 (%s)", async (shape) => {
     const rules: Rule[] = [
       { when: { has_result: false }, does: EMPTY_NAMES[shape] },
@@ -258,7 +252,6 @@ describe("seed 004", () => {
   });
 
   for (const mode of MODES) {
-    // R: T5, W4
     test(`play_animation(jump)：只 yield 一次，创建气泡，名称和参数正确，不重复 (${mode})`, async () => {
       const somebody = await asked(mode, "play_animation(jump)");
       await bubble(somebody, house.server, "jump");

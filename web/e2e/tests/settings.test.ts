@@ -24,7 +24,6 @@ const house = House.of(async () => {
 
 const panel = (name: string) => ({ name, exact: true }) as const;
 
-// R: U4, U6
 test("a remembered answer is found, and taken back", async () => {
   const somebody = await house.visitor({}, house.server, "/settings");
   const { page } = somebody;
@@ -43,7 +42,6 @@ test("a remembered answer is found, and taken back", async () => {
   expect((await client.call("GET /v1/remembered", { query: { everywhere: true } })).items).toEqual([]);
 });
 
-// R: U6
 test("all conversations are one file, each of which can be imported", async () => {
   const somebody = await house.visitor({}, house.server, "/settings");
   const { page } = somebody;
@@ -60,7 +58,6 @@ test("all conversations are one file, each of which can be imported", async () =
   expect((await client.call("GET /v1/conversations")).items).toHaveLength(4);
 });
 
-// R: A2, U6
 test("a key is revoked after a second click, and who signs out is out", async () => {
   // Whoever signs out ends the key that other tests would come in with.
   const server = await house.own(Server.start());
@@ -80,7 +77,6 @@ test("a key is revoked after a second click, and who signs out is out", async ()
   await expect.poll(() => page.evaluate("localStorage.getItem('throughline.key')")).toBeNull();
 });
 
-// R: U6
 test("who signs in is told all ways in, and commands look like commands", async () => {
   const somebody = await house.stranger();
   const { page } = somebody;
@@ -95,7 +91,6 @@ test("who signs in is told all ways in, and commands look like commands", async 
   expect(await somebody.violations()).toEqual([]);
 });
 
-// R: U6
 test.each<[string, Kind]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 820 }],
   ["phone", { width: 390, height: 844 }],

@@ -39,7 +39,6 @@ data: [DONE]
 
 `;
 
-// R: U3
 test.each<[string, Kind]>([
   ["light", {}],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 }],
@@ -76,7 +75,6 @@ test.each<[string, Kind]>([
   await page.locator(".tool-row").first().waitFor();
 });
 
-// R: U3
 test("tools are found, tried, told and read out of a text", async () => {
   const somebody = await visitor();
   const { page } = somebody;
@@ -135,7 +133,6 @@ test("tools are found, tried, told and read out of a text", async () => {
   await run.getByText(/^Done/).waitFor();
 });
 
-// R: U3, U4
 test("text rules of an agent are tried on a text", async () => {
   const client = await house.server.client();
   const settings = {
@@ -165,7 +162,6 @@ test("text rules of an agent are tried on a text", async () => {
   await page.getByRole("heading", { name: "tidy", level: 2 }).waitFor();
 });
 
-// R: U3
 test("an address fills the form in, and a tool that fails says so", async () => {
   const somebody = await visitor();
   const { page } = somebody;
@@ -186,7 +182,6 @@ test("an address fills the form in, and a tool that fails says so", async () => 
   expect(await somebody.violations()).toEqual([]);
 });
 
-// R: U3
 test("a call of a conversation is tried with other arguments", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -202,7 +197,6 @@ test("a call of a conversation is tried with other arguments", async () => {
   await page.locator(".card").waitFor();
 });
 
-// R: U3, U6
 test("in Chinese, in the dark and on a phone it is all there", async () => {
   const somebody = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = somebody;

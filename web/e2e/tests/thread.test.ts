@@ -28,7 +28,6 @@ function begun({ page }: Visitor): string[] {
   return keys;
 }
 
-// R: S2 (D7)
 test("what is said offline is sent as soon as the network is back, once", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -52,7 +51,6 @@ test("what is said offline is sent as soon as the network is back, once", async 
   await expect.poll(() => new URL(page.url()).pathname).toMatch(/^\/c\//);
 });
 
-// R: S2
 test("without its examples the first screen is there", async () => {
   const somebody = await house.stranger();
   const { page } = somebody;
@@ -64,7 +62,6 @@ test("without its examples the first screen is there", async () => {
   await somebody.settled();
 });
 
-// R: S2 (D7)
 test("what was not sent yet can be taken back, and stands in the field again", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -80,7 +77,6 @@ test("what was not sent yet can be taken back, and stands in the field again", a
   await expect.poll(() => page.getByRole("article", { name: en.yourMessage }).count()).toBe(1);
 });
 
-// R: T14 (D7)
 test("what is added offline in mid-turn waits, can be taken back, and arrives", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
@@ -108,7 +104,6 @@ test("what is added offline in mid-turn waits, can be taken back, and arrives", 
   await expect.poll(() => page.getByText("and this", { exact: true }).count()).toBe(1);
 });
 
-// R: U6 (D11, critique 6)
 test("nothing moves on its own from the first word of a turn to after its end", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
@@ -158,7 +153,6 @@ test("nothing moves on its own from the first word of a turn to after its end", 
   expect(await page.evaluate(() => (window as unknown as { shifts: string[] }).shifts)).toEqual([]);
 });
 
-// R: T11 (D12, critique 22)
 test("a reply that broke off goes on with one click", async () => {
   const rules: Rule[] = [
     { times: 1, does: [{ say: "The first half," }, "cut"] },
@@ -178,7 +172,6 @@ test("a reply that broke off goes on with one click", async () => {
   await text(somebody, "and the second.").waitFor();
 });
 
-// R: T11 (D13)
 test("a pause that the model asks for is counted down", async () => {
   const rules: Rule[] = [
     { times: 1, does: { http: { status: 429, headers: { "retry-after": "8" } } } },
@@ -195,7 +188,6 @@ test("a pause that the model asks for is counted down", async () => {
   await text(somebody, "Here I am.").waitFor();
 });
 
-// R: T1 (D14, critique 14)
 test("thinking is one live line, then how long it took, and Markdown inside", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
@@ -215,7 +207,6 @@ test("thinking is one live line, then how long it took, and Markdown inside", as
   await page.getByRole("button", { name: /^Thought for \d+ s$/ }).waitFor();
 });
 
-// R: U6 (D8)
 test("letters that are read from right to left are, everywhere, and nothing else turns", async () => {
   const hebrew = "שלום עולם.";
   const rules: Rule[] = [{ does: [{ think: hebrew }, { say: `${hebrew}\n\nEnglish.` }] }];
@@ -241,7 +232,6 @@ test("letters that are read from right to left are, everywhere, and nothing else
   await somebody.picture("right-to-left");
 });
 
-// R: U6
 test("whoever comes by keyboard skips the rail", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
@@ -253,7 +243,6 @@ test("whoever comes by keyboard skips the rail", async () => {
   expect(new URL(page.url()).hash).toBe("");
 });
 
-// R: O1 (D10, critique 15, D23)
 test("figures stand once, at the message, and the speed is that of the model alone", async () => {
   const rules: Rule[] = [
     {

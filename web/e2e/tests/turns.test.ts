@@ -35,7 +35,6 @@ async function avatarIsThere(page: Page, come: () => Promise<unknown>): Promise<
   expect(offered.status()).toBe(200);
 }
 
-// R: O4, U1
 describe.each([
   ["en-GB", en, firstEn],
   ["zh-CN", zh, firstZh],
@@ -97,7 +96,6 @@ test("a page that is left takes its avatar along: nobody waits for a gesture of 
   await expect.poll(wink, { timeout: 30_000 }).toMatch(/"tool_result".*no_viewer/);
 });
 
-// R: U6
 test("on a phone the first screen begins at its beginning, and an answer is followed", async () => {
   const somebody = await demo.visitor({ width: 360, height: 640 });
   const { page } = somebody;
@@ -111,7 +109,6 @@ test("on a phone the first screen begins at its beginning, and an answer is foll
   await expect.poll(async () => (await end.boundingBox())?.y).toBeLessThan(640);
 });
 
-// R: A2
 test("several calls ask, all are listed, and one answer approves them", async () => {
   const rules: Rule[] = [
     {
@@ -224,7 +221,6 @@ const PHASES: Phase[] = [
   },
 ];
 
-// R: T8
 describe.each(["native", "text"] as const)("stopped, %s", (mode) => {
   test.each(PHASES.map((phase) => [phase.name, phase] as const))("%s", async (_, phase) => {
     const rules: Rule[] = [
@@ -255,7 +251,6 @@ describe.each(["native", "text"] as const)("stopped, %s", (mode) => {
   });
 });
 
-// R: S2
 test("two tabs show the same message while it is written, and each may stop it", async () => {
   const gate = new Gate();
   const count = { does: [{ say: "1 2 " }, gate.move, { say: "3 4 " }, { pause: FOR_EVER_MS }] };
@@ -291,7 +286,6 @@ test("two tabs show the same message while it is written, and each may stop it",
   await page.locator(".card[data-status=success]").waitFor();
 });
 
-// R: X3, T5
 test("in text mode a call is a card and its markup is never shown", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
@@ -328,7 +322,6 @@ test("in text mode a call is a card and its markup is never shown", async () => 
   expect(await page.evaluate(() => (window as unknown as { markup: boolean }).markup)).toBe(false);
 });
 
-// R: T11
 test("an error in mid-reply keeps what was there, says what helps, and the answer is asked for again", async () => {
   const rules: Rule[] = [
     {
@@ -351,7 +344,6 @@ test("an error in mid-reply keeps what was there, says what helps, and the answe
   await page.getByText("2 of 2").waitFor();
 });
 
-// R: T3, T11
 test("what failed and what helps is said in the language of the page, the upstream's words as they came", async () => {
   const rules: Rule[] = [
     {

@@ -1,4 +1,4 @@
-// The sound that a model makes: heard as it comes, between the other blocks of one message. R: V1, U2, T8
+// The sound that a model makes: heard as it comes, between the other blocks of one message.
 
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";

@@ -1,4 +1,4 @@
-// Every view without a mouse and without eyes: where Tab stops, and what a screen reader finds. R: U3
+// Every view without a mouse and without eyes: where Tab stops, and what a screen reader finds.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

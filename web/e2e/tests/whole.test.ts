@@ -22,7 +22,6 @@ declare global {
   }
 }
 
-// R: U6
 test("a long conversation is found, selected and read as a whole", async () => {
   const client = await house.server.client();
   let conversation_id: string | undefined;

@@ -1,5 +1,5 @@
 // JSON that arrives in pieces: which keys are complete, which value is open, and how far it can be written nicely. Each character
-// is read once; what was told is never taken back by more text. Nothing throws: what is no JSON is said to be `broken`. R: T5
+// is read once; what was told is never taken back by more text. Nothing throws: what is no JSON is said to be `broken`.
 
 /** `open`: more must come. `complete`: a whole object. `broken`: no JSON from some character on. */
 export type PartialState = "empty" | "open" | "complete" | "broken";

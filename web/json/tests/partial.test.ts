@@ -18,7 +18,6 @@ const texts = fc.oneof(
   fc.string({ unit: fc.constantFrom(...'{}[]",:\\u0-1.e+tfn \n') }),
 );
 
-// R: T5
 describe("JSON that is not whole yet", () => {
   test("never throws, and takes nothing back that it has told", () => {
     fc.assert(

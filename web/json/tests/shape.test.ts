@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { shapeOf } from "../src/index.ts";
 
-// R: U1
 test.each<[unknown, string]>([
   ["plain", "text"],
   ["42", "text"],

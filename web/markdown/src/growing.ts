@@ -1,5 +1,5 @@
 // Markdown of a text that grows: what stands far enough above its end is read once. Whatever pieces the text comes in, the tokens
-// are those of the whole text read at once. R: U6
+// are those of the whole text read at once.
 
 import type { Token } from "marked";
 import { fenceOf, isFenceClosed, OpenFence } from "./fence.ts";

@@ -1,4 +1,4 @@
-// Where links lead. R: R4
+// Where links lead.
 
 const SCHEMES: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"]);
 

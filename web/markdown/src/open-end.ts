@@ -1,4 +1,4 @@
-// The open end of a text that grows: whether a piece only adds letters to its last line, so that nothing is read again. R: U6
+// The open end of a text that grows: whether a piece only adds letters to its last line, so that nothing is read again.
 
 import type { MarkedToken, Token, Tokens } from "marked";
 import { isFenceClosed } from "./fence.ts";

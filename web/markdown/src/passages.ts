@@ -1,4 +1,4 @@
-// A long text in passages of a few blocks: what has not changed is found again as a whole, not block by block. R: U6
+// A long text in passages of a few blocks: what has not changed is found again as a whole, not block by block.
 
 import type { Token } from "marked";
 

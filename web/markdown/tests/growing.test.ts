@@ -14,7 +14,6 @@ function checkPieces(text: string, cuts: readonly number[], everyPrefix: boolean
   expect(growing.complete(text)).toEqual(read(text));
 }
 
-// R: U6
 describe("Markdown that grows is what is read at once", () => {
   test("for documents made at random, in any pieces, after every piece", () => {
     fc.assert(
@@ -93,7 +92,6 @@ function cost(text: string): number {
   return growing.lexedChars;
 }
 
-// R: U6
 describe("48,000 characters in 12,000 pieces cost what their number says", () => {
   test.each([
     ["parts of all kinds", (chars: number) => MIXED.repeat(chars / MIXED.length + 1), 200],

@@ -15,7 +15,6 @@ function marked(text: string): string {
   return drawn(read(text));
 }
 
-// R: U6
 test.each([
   ["**注意：**后", "{注意：}后"],
   ["前**注意：**后", "前{注意：}后"],
@@ -49,7 +48,6 @@ test.each([
   ["    indented", true],
 ])("%j is closed: %s", (raw, expected) => expect(isFenceClosed(raw)).toBe(expected));
 
-// R: R4
 test.each([
   ["https://a.example/b", "a.example"],
   ["HTTP://A.example", "a.example"],

@@ -23,7 +23,6 @@ function formulas(text: string): string {
   return drawn(read(text));
 }
 
-// R: U1
 test.each([
   ["Energy $E=mc^2$.", "Energy ⟨E=mc^2⟩."],
   ["\\(a^2\\) and \\(b\\,c\\)", "⟨a^2⟩ and ⟨b\\,c⟩"],

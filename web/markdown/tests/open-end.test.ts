@@ -79,7 +79,6 @@ const WORDS = [
   "→",
 ];
 
-// R: U6
 describe("letters that are added without being read are as if they had been", () => {
   test("in documents made at random, in any pieces", () => {
     fc.assert(

@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import { GrowingMarkdown, Passages, read } from "../src/index.ts";
 import { documents } from "./documents.ts";
 
-// R: U6
 test("passages are the whole text, each of some blocks, and none of nothing but space", () => {
   fc.assert(
     fc.property(documents, (text) => {

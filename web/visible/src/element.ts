@@ -1,4 +1,4 @@
-// No element of the page shows a text with something invisible in it: what makes elements sees to it, not whoever writes a view. R: A5
+// No element of the page shows a text with something invisible in it: what makes elements sees to it, not whoever writes a view.
 
 import { Fragment, type JSX, jsx, jsxs } from "react/jsx-runtime";
 import { parts } from "./index.ts";

@@ -1,4 +1,4 @@
-// What people are shown of a text, by the vectors that the Rust crate is tested with. R: A5
+// What people are shown of a text, by the vectors that the Rust crate is tested with.
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";

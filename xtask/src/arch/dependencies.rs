@@ -1,5 +1,4 @@
 //! Allowed dependencies between crates.
-// R: D3
 
 use serde_json::Value;
 
@@ -132,7 +131,6 @@ mod tests {
         assert_eq!(violations(&read_crates(&metadata)), expected);
     }
 
-    // R: D3
     #[test]
     fn arrows_against_the_table_are_named() {
         check("throughline-engine", &[("throughline-wire", None, true), ("serde", None, false)], &[]);
@@ -153,7 +151,6 @@ mod tests {
         check("throughline-new", &[], &["the crate `new` has no row in the table of arrows"]);
     }
 
-    // R: D3
     #[test]
     fn runtimes_clocks_and_chance_are_found_at_any_depth() {
         let tree = "throughline-wire v0.1.0 (/x)\nserde v1.0\nfutures-core v0.3\nasync-trait v0.1 (proc-macro)\n\

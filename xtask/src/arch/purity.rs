@@ -1,5 +1,4 @@
 //! Forbidden names in the sources of a pure crate.
-// R: D3
 
 use crate::rust_text::{RustText, is_word, words};
 
@@ -114,7 +113,6 @@ mod tests {
         assert_eq!(found, expected, "{source}");
     }
 
-    // R: D3
     #[test]
     fn impurities_are_found() {
         check("fn f() {}\nasync fn g() { h().await }", &[(2, ".await"), (2, "async")]);
@@ -126,7 +124,6 @@ mod tests {
         check("fn f() { std::env::var(\"A\"); println!(); }", &[(1, "println"), (1, "std::env")]);
     }
 
-    // R: D3
     #[test]
     fn words_in_comments_literals_and_tests_are_free() {
         check("// async, std::fs\nfn operand() -> &'static str { \"Instant\" }", &[]);
@@ -134,7 +131,6 @@ mod tests {
         check("#[cfg(test)]\nmod tests {\n    use std::fs;\n}\nuse std::fs;", &[(5, "std::fs")]);
     }
 
-    // R: D3
     #[test]
     fn provider_names_are_found_everywhere() {
         assert_eq!(provider_names("a\n/// As OpenAI does\n\"ollama\"").len(), 2);

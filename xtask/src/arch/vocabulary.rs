@@ -1,8 +1,6 @@
 //! Names and first words of documentation: words of the field, no name twice, no name of the standard library's.
-// R: D3
 
 use crate::rust_text::RustText;
-use crate::spec::citation;
 use std::collections::BTreeMap;
 
 /// Words that engineers of this field do not use in names, with the words they use.
@@ -101,7 +99,7 @@ impl Vocabulary {
     pub(crate) fn add(&mut self, path: &str, text: &RustText) {
         self.add_documentation(path, text);
         let mut offset = 0;
-        for (number, (code, comment)) in text.code.lines().zip(text.comments.lines()).enumerate() {
+        for (number, code) in text.code.lines().enumerate() {
             let start = offset;
             offset += code.len() + 1;
             if text.is_test(start + code.len() - code.trim_start().len()) {
@@ -110,7 +108,6 @@ impl Vocabulary {
             let location = format!("{path}:{}", number + 1);
             self.add_identifiers(path, &location, code);
             self.add_type(&location, code);
-            self.add_citation(&location, comment.trim());
         }
         self.add_enums(path, text);
     }
@@ -193,16 +190,6 @@ impl Vocabulary {
         let first = text.split_whitespace().next().unwrap_or_default();
         if INTERROGATIVE.contains(&first) {
             self.wrong.push(format!("{location}: documentation begins with `{first}`; say what the item is"));
-        }
-    }
-
-    /// Refuses ids of requirements in what rustdoc shows: readers of the crates do not have the list.
-    fn add_citation(&mut self, location: &str, comment: &str) {
-        let is_documentation = comment.starts_with("///") || comment.starts_with("//!");
-        if is_documentation && citation::cites(comment) {
-            self.wrong.push(format!(
-                "{location}: documentation cites a requirement; use a line `// R: ...` below it"
-            ));
         }
     }
 
@@ -347,8 +334,6 @@ mod tests {
             ("//! How it runs.", "begins with `How`"),
             ("#[cfg(test)]\nmod tests {\n    /// What it is.\n    fn a() {}\n}", "begins with `What`"),
             ("/// Runs it.\n///\n/// # Errors\n/// What went wrong.\nfn run() {}", "begins with `What`"),
-            ("/// Runs it. R: T2\nfn run() {}", "cites a requirement"),
-            ("//! Runs it. // R: T2, T3", "cites a requirement"),
             ("let gone = 1;", "`gone` has `gone`"),
         ] {
             let wrong = check(source);
@@ -361,7 +346,6 @@ mod tests {
             "pub enum Replayed { No, Yes }",
             "pub struct A; struct B; pub(crate) struct A2;",
             "pub type Result<T> = std::result::Result<T, Fault>;",
-            "/// Runs it, cited as `R: T2`.\n// R: T2\nfn run() {}",
             "/// Runs it. The paragraph goes on.\n/// What follows is part of it.",
             "#[cfg(test)]\nmod tests { fn told() {} }",
         ] {

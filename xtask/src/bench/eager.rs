@@ -1,5 +1,4 @@
 //! `cargo xtask bench eager`: what starting tools before the end of the stream is worth, row by row.
-// R: T6
 
 use super::ReportTarget;
 use crate::program::{self, ExternalProgram};

@@ -1,5 +1,4 @@
 //! Comparison of figures with goals, and their text.
-// R: P1
 
 use crate::repository;
 use std::fmt::Write;
@@ -190,7 +189,6 @@ mod tests {
         }
     }
 
-    // R: P1
     #[test]
     fn goals_that_are_missed_are_named() {
         let all = [
@@ -207,7 +205,6 @@ mod tests {
         );
     }
 
-    // R: P1, W6
     #[test]
     fn the_exponent_tells_linear_from_worse() {
         let sizes = [64.0, 256.0, 1024.0, 4096.0_f64];

@@ -1,6 +1,5 @@
 //! `cargo xtask bench page`: what the page takes in a browser, through the real server, beside other people's views of the same
 //! stream.
-// R: P4, U6
 
 mod figures;
 

@@ -1,5 +1,4 @@
 //! `cargo xtask bench server`: what the server adds to its models, beside floors and peers, in one run.
-// R: P2, P3
 
 mod figures;
 mod measure;

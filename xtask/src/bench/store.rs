@@ -1,5 +1,4 @@
 //! `cargo xtask bench store`: what an event costs in the log, beside raw inserts.
-// R: P2
 
 use super::goals::GoalResult;
 use super::{BenchOptions, MeasureEffort, ReportTarget};

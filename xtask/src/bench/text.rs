@@ -1,5 +1,4 @@
 //! `cargo xtask bench text`: what reading calls out of text costs beside decoding natively, at every length.
-// R: X3
 
 use super::goals::{GoalResult, exponent};
 use super::{BenchOptions, MeasureEffort, ReportTarget, callgrind};
@@ -186,7 +185,6 @@ mod tests {
         assert_eq!(parse_row("no JSON"), None);
     }
 
-    // R: X3
     #[test]
     fn a_goal_that_is_missed_is_named() {
         let short = parse_row(LINE).unwrap();

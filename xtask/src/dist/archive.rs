@@ -51,7 +51,6 @@ pub(crate) fn pack(folder: &str, mut entries: Vec<Entry>, time: u64, level: Comp
 mod tests {
     use super::{Compression, Entry, Kind, pack};
 
-    // R: O2
     #[test]
     fn the_same_files_give_the_same_bytes_in_whatever_order() {
         let file = |name: &str| Entry::text(name, format!("of {name}"));

@@ -186,7 +186,6 @@ fn texts_in(folder: &Path) -> Result<Vec<String>> {
 mod tests {
     use super::is_accepted;
 
-    // R: O2
     #[test]
     fn a_choice_needs_one_accepted_license_and_a_sum_all() {
         for accepted in [

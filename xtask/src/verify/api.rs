@@ -1,6 +1,5 @@
 //! schemathesis over the description of the API, against `throughline serve` with the demo model: whatever a client may send
 //! by the description is answered as the description says, and what it may not is refused in order.
-// R: E5, R4
 
 use super::ProofOutcome;
 use super::serving::{ServeProcess, packages};
@@ -80,7 +79,6 @@ fn is_total(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    // R: E5
     #[test]
     fn the_total_is_found() {
         assert!(super::is_total("  1200 generated, 1200 passed"));

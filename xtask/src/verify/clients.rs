@@ -2,7 +2,6 @@
 //! reason that stands in the table.
 //!
 //! The scripts, one for each client, and what pins their packages are in `clients/matrix`.
-// R: E2
 
 mod expected;
 mod packages;
@@ -279,7 +278,6 @@ mod tests {
         judge_client(&CLIENT, &ClientReport { lines, failure: trouble.map(str::to_owned) })
     }
 
-    // R: E2
     #[test]
     fn a_cell_works_or_is_theirs_and_anything_else_fails() {
         let fine = run(Some(true), Some(false), None);

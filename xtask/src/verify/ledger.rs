@@ -90,7 +90,6 @@ mod tests {
         }
     }
 
-    // R: D1
     #[test]
     fn a_proof_that_is_run_again_replaces_its_row_only() {
         let mut ledger = ProofLedger::default();

@@ -1,6 +1,5 @@
 //! A store of 100,000 turns under `throughline serve`: every kind of search, other requests while searches run and are
 //! abandoned, and mixed load for an hour with the resident set watched.
-// R: S4, R2
 
 mod client;
 mod mixed;

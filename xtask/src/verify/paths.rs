@@ -1,5 +1,4 @@
 //! The scripts of `docs/paths.md` that build something, on a copy of the sources.
-// R: D2, D3
 
 use super::ProofOutcome;
 use crate::program::{self, ExternalProgram};
@@ -75,7 +74,6 @@ fn scripts(page: &str) -> Vec<(&str, String)> {
 mod tests {
     use super::scripts;
 
-    // R: D3
     #[test]
     fn only_named_scripts_are_run() {
         let page = "```sh one\na\nb\n```\ntext\n```text\nc\n```\n```sh two\nd\n```\n";

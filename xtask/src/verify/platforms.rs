@@ -1,5 +1,4 @@
 //! The command on other platforms: it compiles wherever their standard library and a C compiler can be had.
-// R: O2
 
 use super::ProofOutcome;
 use crate::program::ExternalProgram;

@@ -1,5 +1,4 @@
 //! The plugins of somebody's VCPToolBox.
-// R: L2
 
 use super::ProofOutcome;
 use crate::program::ExternalProgram;

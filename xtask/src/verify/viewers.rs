@@ -1,5 +1,4 @@
 //! Crowds of viewers on the server as people run it.
-// R: R3
 
 use super::ProofOutcome;
 use crate::program::ExternalProgram;

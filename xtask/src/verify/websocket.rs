@@ -2,7 +2,6 @@
 //!
 //! The suite is a program for Python 2.7. The same classes of cases run as raw frames against `/v1/ws` itself in
 //! `crates/server/tests/it/ws_frames.rs`, everywhere and always.
-// R: E2
 
 use super::ProofOutcome;
 use super::serving::{ServeProcess, packages};
@@ -121,7 +120,6 @@ mod tests {
         json!({ AGENT: (0..CASES_MIN).map(case).collect::<serde_json::Map<_, _>>() })
     }
 
-    // R: E2
     #[test]
     fn one_case_that_fails_is_the_suite_that_fails() {
         let fine = index(|at| if at == 3 { ("NON-STRICT", "OK") } else { ("OK", "OK") });

@@ -1,5 +1,4 @@
 //! Compressed size of what a browser fetches: for the chat, and for each part that is fetched by itself when it is used.
-// R: P4
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;

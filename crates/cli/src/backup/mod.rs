@@ -1,5 +1,4 @@
 //! `throughline backup`: everything that a server has stored, in one folder with checksums.
-// R: S5, O2, O6
 
 mod manifest;
 pub(crate) mod restore;

@@ -1,5 +1,4 @@
 //! `throughline restore`: a backup back into a data folder. Nothing is changed before every file has been checked.
-// R: S5, O2
 
 use super::manifest::{BackupManifest, MANIFEST_FILE};
 use super::{PRIVATE_FILES, SETTINGS_FILE, database_file, make_private, make_private_folder, settings_of};

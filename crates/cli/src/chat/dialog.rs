@@ -303,7 +303,6 @@ impl QuestionDialog {
     }
 
     /// The answer holds for what was looked at, and for nothing else.
-    // R: A3
     fn decide(&mut self, mut answer: ApprovalResponse, question: &PendingQuestion) -> KeyOutcome {
         answer.remember.clone_from(&self.remember);
         self.send(DialogReply::Decide(self.id.clone(), answer.for_arguments(question.arguments_hash.clone())))
@@ -514,7 +513,6 @@ mod tests {
         KeyOutcome::Reply(DialogReply::Decide("q".into(), answer.for_arguments("hash")))
     }
 
-    // R: A2
     #[test]
     fn keys_decide() {
         let approval = approval();
@@ -555,7 +553,6 @@ mod tests {
         check(&approval, "aa", KeyOutcome::Ignored);
     }
 
-    // R: A2
     #[test]
     fn arguments_are_edited_until_they_are_arguments() {
         let approval = approval();
@@ -578,7 +575,6 @@ mod tests {
         check(&approval, "e^g", KeyOutcome::EditOutside("{\n  \"city\": \"Paris\"\n}".into()));
     }
 
-    // R: A2
     #[test]
     fn a_tools_question_is_a_form() {
         let fields = fields();

@@ -2,7 +2,6 @@
 //!
 //! The schema is the flat one that MCP allows in an elicitation (text, number, boolean, one of several, several of
 //! several); anything else is asked for as JSON, so that no question is unanswerable.
-// R: A2
 
 use crate::messages::UiText;
 use serde_json::{Map, Value};
@@ -345,7 +344,7 @@ mod tests {
         }))
     }
 
-    // R: A2: each kind of field takes what fits and says what does not.
+    // Each kind of field takes what fits and says what does not.
     #[test]
     fn fields_take_what_fits() {
         let form = form();

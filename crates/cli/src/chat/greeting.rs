@@ -58,7 +58,6 @@ mod tests {
     use throughline::{Throughline, Upstream};
     use throughline_testkit::{FakeDialect, demo::DemoModel};
 
-    // R: D1
     #[tokio::test]
     async fn the_demo_model_understands_all_that_is_proposed() {
         let server = throughline_testkit::FakeUpstream::start(DemoModel::instant()).await.unwrap();

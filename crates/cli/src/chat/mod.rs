@@ -74,7 +74,6 @@ impl ChatSession {
     }
 
     /// From the next message on calls travel another way; the history fits any.
-    // R: T3
     fn set_mode(&mut self, name: &str) -> Result<(), CliFailure> {
         let mode = ToolMode::from_name(name).ok_or_else(|| messages::no_such_mode(name))?;
         self.talk.set_mode(mode);

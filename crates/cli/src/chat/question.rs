@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::messages::UiLanguage;
 
-    // R: R4: what is edited is what is there, and comes back unchanged.
+    // What is edited is what is there, and comes back unchanged.
     #[test]
     fn hidden_characters_are_escapes_in_the_editor() {
         let arguments = "{\"a\":\"x\u{202e}y\u{e0041}\",\"b\":[1]}";

@@ -1,5 +1,4 @@
 //! Messages written while a turn runs: for its next step, or for afterwards.
-// R: T14
 
 use crate::messages::UiText;
 use crate::terminal::text::{StyledLine, TextStyle};

@@ -20,7 +20,6 @@ use throughline::Event;
 use tokio::time::MissedTickBehavior;
 
 /// Time between two frames while something moves: about 30 a second.
-// R: T2
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 
 /// Talks until the person leaves.

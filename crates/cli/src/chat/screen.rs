@@ -58,7 +58,6 @@ pub(crate) struct ChatScreen {
     leave_armed: bool,
     queue: MessageQueue,
     /// Default delivery of messages that are sent while a turn runs.
-    // R: T14
     pub(crate) steering: MessageTiming,
     /// Final lines not yet painted.
     settled: Vec<StyledLine>,
@@ -301,7 +300,6 @@ impl ChatScreen {
     }
 
     /// Keys about messages that go into the running turn: Alt-Enter sends it for the other moment than Enter, Up takes the last one back.
-    // R: T14
     fn steering_key(&mut self, key: KeyEvent) -> Option<ScreenAction> {
         if !self.is_running() {
             return None;
@@ -562,7 +560,6 @@ mod tests {
         assert_eq!(screen.end_turn(1_000, 60), None, "stopping throws away what was to follow");
     }
 
-    // R: T14
     #[test]
     fn what_waits_can_be_taken_back_and_is_gone_once_it_is_taken_in() {
         let mut screen = screen();
@@ -598,7 +595,6 @@ mod tests {
         assert_eq!(screen.end_turn(1_000, 60), None);
     }
 
-    // R: T14
     #[test]
     fn an_agent_may_have_what_is_said_wait_for_the_end() {
         let mut screen = screen();
@@ -619,7 +615,6 @@ mod tests {
         assert_eq!(screen.end_turn(1_000, 60).as_deref(), Some("two"));
     }
 
-    // R: A2
     #[test]
     fn keys_answer_the_question_that_is_shown() {
         let approved = |screen: &mut ChatScreen, key| match typed(screen, key) {

@@ -184,7 +184,6 @@ impl TurnTranscript {
     }
 
     /// Events of one tool call: one call, one card.
-    // R: T5, L6
     fn call_event(&mut self, event: &Event) {
         let words = self.words;
         let questions = &mut self.questions;
@@ -557,7 +556,6 @@ It is sunny.
         assert_eq!(screen.transcript.ended, Some(TurnStatus::Completed));
     }
 
-    // R: R4
     #[test]
     fn a_question_shows_everything_that_would_run() {
         let mut screen = TranscriptScreen::new(60, 20);
@@ -594,7 +592,6 @@ It is sunny.
             .check("⊘ demo.calendar  title: …                            denied\n  └ not now\n[connecting]");
     }
 
-    // R: A2
     #[test]
     fn arguments_that_a_person_changed_are_shown_like_any_others() {
         let mut screen = TranscriptScreen::new(60, 20);

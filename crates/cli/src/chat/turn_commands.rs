@@ -23,7 +23,6 @@ pub(crate) fn check_arguments(
 }
 
 /// Tracks answers that should apply always, and the outcome of storing them.
-// R: A2
 #[derive(Debug, Default)]
 pub(crate) struct AlwaysAnswers {
     seen: bool,

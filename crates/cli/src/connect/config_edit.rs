@@ -162,7 +162,6 @@ mod tests {
         measured: &[],
     };
 
-    // R: O4
     #[test]
     fn comments_and_order_stay() {
         check(
@@ -176,7 +175,6 @@ mod tests {
         );
     }
 
-    // R: O4
     #[test]
     fn what_is_not_there_is_made() {
         let whole = "[agents.default]\nmodel = \"deepseek/deepseek-chat\"\ntool_call = { enabled = true }\n";
@@ -204,7 +202,6 @@ mod tests {
         check("", &other, "[upstreams.deepseek]\nknown = \"deepseek\"\nkey_env = \"WORK_KEY\"\n");
     }
 
-    // R: O3
     #[test]
     fn measured_settings_go_where_the_profile_is() {
         let measured = [

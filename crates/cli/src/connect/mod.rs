@@ -1,6 +1,5 @@
 //! `throughline connect`: a model of one's own, step by step: which, with which key, does it answer, who uses it. On a terminal
 //! it asks; everything can be said by flags. The file is written, comments kept; the key goes to the data folder.
-// R: O4, R4
 
 pub(crate) mod config_edit;
 mod local;

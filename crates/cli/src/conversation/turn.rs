@@ -199,7 +199,6 @@ impl OngoingControl {
     }
 
     /// Sends a message into the turn. What it does not take in stays in the queue and begins the next one.
-    // R: T14
     pub(crate) async fn send(&self, queued: QueuedText) {
         match self {
             Self::Ephemeral(control) => {
@@ -217,7 +216,6 @@ impl OngoingControl {
     }
 
     /// Takes it back. One that was taken in meanwhile is in the events.
-    // R: T14
     pub(crate) async fn retract(&self, id: UserMessageId) {
         match self {
             Self::Ephemeral(control) => {

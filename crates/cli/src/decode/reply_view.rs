@@ -126,7 +126,7 @@ fn call(call: &ReplyCall) -> CallView<'_> {
     }
 }
 
-/// Arguments as JSON: their own text where there is one, so that integers beyond 64 bits keep their digits (W3).
+/// Arguments as JSON: their own text where there is one, so that integers beyond 64 bits keep their digits.
 pub(crate) fn exact(arguments: &CallArguments, kind: CallKind) -> Option<Box<RawValue>> {
     match kind {
         CallKind::Custom => to_raw_value(&arguments.text).ok(),

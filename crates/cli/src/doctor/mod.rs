@@ -1,7 +1,6 @@
 //! `throughline doctor`: what is configured, what works here, and what to do about the rest.
 //!
 //! Sends nothing to any model. Tool sources are started as for a turn, and stopped again.
-// R: O2
 
 mod machine;
 mod report;

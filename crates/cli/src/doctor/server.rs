@@ -1,6 +1,5 @@
 //! Checks that the server could start here, and whether it runs. Creates nothing, and asks a running server only
 //! whether it is ready.
-// R: O2
 
 use super::report::{DoctorArea, DoctorReport, DoctorState};
 use crate::data_dir;

@@ -1,5 +1,4 @@
 //! `throughline history`: tool calls and turns of a store, newest first.
-// R: S4
 
 use crate::args::HistoryArgs;
 use crate::exit::{CliExit, CommandResult};

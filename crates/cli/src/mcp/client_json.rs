@@ -2,7 +2,6 @@
 //!
 //! Values of variables and headers are taken over only where they are plainly no secrets. All others become the name of a
 //! variable, and arguments that look like secrets are left out: neither is ever printed.
-// R: R4
 
 use crate::messages;
 use serde_json::{Map, Value};
@@ -220,7 +219,6 @@ impl ImportedServer {
 mod tests {
     use super::*;
 
-    // R: R4
     #[test]
     fn no_secret_is_taken_over() {
         let text = r#"{"mcpServers": {"my server": {"command": "npx", "args": ["-y", "pkg", "--api-key", "abcdef",

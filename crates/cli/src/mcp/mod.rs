@@ -1,5 +1,4 @@
 //! `throughline mcp import`: MCP servers from the configuration of another client.
-// R: L2
 
 mod client_json;
 

@@ -1,5 +1,4 @@
 //! `throughline replay TURN --decode-raw`: what upstreams sent, decoded by this release and compared with the log.
-// R: S5
 
 use super::source;
 use crate::args::ReplayArgs;

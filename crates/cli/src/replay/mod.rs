@@ -1,5 +1,4 @@
 //! `throughline replay`: every screen of a past turn again, drawn by the chat's own renderer from the turn's log.
-// R: S5
 
 mod decode_raw;
 mod player;

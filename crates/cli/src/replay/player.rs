@@ -122,7 +122,6 @@ mod tests {
         assert_eq!(waits, expected_ms, "{speed}");
     }
 
-    // R: S5
     #[test]
     fn a_turn_is_played_at_the_pace_that_is_asked_for() {
         waits("1x", &[0, 100, 0, SILENCE_MS_MAX, 0]);

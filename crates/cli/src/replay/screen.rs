@@ -14,7 +14,6 @@ use throughline_engine::{Event, EventKind};
 use throughline_wire::UserPart;
 
 /// Time between two frames: about 30 a second.
-// R: T2
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 /// Events that Page Up and Page Down go.
 const PAGE_EVENTS: usize = 10;
@@ -217,7 +216,6 @@ mod tests {
         KeyEvent::new(code, KeyModifiers::NONE)
     }
 
-    // R: S5
     #[test]
     fn keys_go_forth_and_back_within_the_turn() {
         let table = [

@@ -1,6 +1,5 @@
 //! HTTP client for the server on this machine. Over TLS it accepts exactly the certificate that the server uses, whatever
 //! name stands in it: the address is a loopback one, and a certificate is for the name that others use.
-// R: R4
 
 use super::server_note::ServerNote;
 use crate::messages;

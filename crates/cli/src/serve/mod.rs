@@ -1,5 +1,4 @@
 //! `throughline serve`: the parts of a server put together, and taken apart again.
-// R: S1, O2, R4
 
 #[cfg(feature = "bench")]
 mod bench;

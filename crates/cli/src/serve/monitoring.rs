@@ -1,5 +1,4 @@
 //! Observers of a server's turns: metrics, logs, the call history, and traces where a collector is named.
-// R: O1, S4
 
 use super::store::ServerStorage;
 use crate::exit::CliFailure;

@@ -1,6 +1,5 @@
 //! A new configuration while the server runs: when the file changes, or a key that is stored, or somebody sends SIGHUP. What
 //! is wrong with it is said, and the one before stays.
-// R: O2, O4
 
 use crate::args::{ModelArgs, ServeArgs};
 use crate::interrupt::ControllingTerminal;

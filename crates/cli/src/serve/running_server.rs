@@ -1,5 +1,4 @@
 //! The server that has this folder's store open, asked with the key of the first start.
-// R: R4
 
 use super::local_client::local_client;
 use super::server_note::ServerNote;

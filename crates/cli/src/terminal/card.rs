@@ -302,7 +302,6 @@ mod tests {
         assert!(long.lines(0, 80)[0].plain().ends_with("1 min 01 s"));
     }
 
-    // R: R4
     #[test]
     fn hidden_characters_in_arguments_are_seen() {
         let card = ToolCard { input: "a\u{202e}b\nc".into(), ..card(CallStatus::Queued) };

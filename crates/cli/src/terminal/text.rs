@@ -267,7 +267,6 @@ mod tests {
         assert_eq!(StyledLine::new("abcd", TextStyle::PLAIN).truncated(4).plain(), "abcd");
     }
 
-    // R: R4, A5
     #[test]
     fn no_text_can_steer_the_terminal() {
         assert_eq!(

@@ -1,6 +1,5 @@
 //! `throughline tools changes` and `throughline tools approve`: definitions of MCP servers that are not what was agreed
 //! to.
-// R: L2 R4
 
 use crate::data_dir;
 use crate::exit::{CliExit, CliFailure, CommandResult};

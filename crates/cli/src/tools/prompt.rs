@@ -1,5 +1,4 @@
 //! `throughline tools prompt`: what an agent is told, and what it costs.
-// R: X5, L3
 
 use crate::args::ModelArgs;
 use crate::exit::{CliExit, CommandResult};

@@ -1,5 +1,4 @@
 //! `throughline tools remembered`: answers that always hold, and taking one back.
-// R: A2
 
 use crate::exit::{CliExit, CommandResult};
 use crate::messages;

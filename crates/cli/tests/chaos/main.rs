@@ -1,4 +1,4 @@
-//! The server is killed with `kill -9` and started again while turns run and people watch them. R: S2, S3, R3
+//! The server is killed with `kill -9` and started again while turns run and people watch them.
 //!
 //! Whatever happens, each viewer sees each event once and in order, no tool that changes something runs twice, and a call
 //! whose end nobody knows is called `unknown`. The short forms run with all tests; `THROUGHLINE_CHAOS=long` makes them the
@@ -45,7 +45,6 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-// R: S2, S3
 #[test]
 fn killed_at_each_of_nine_places_the_message_goes_on() {
     let times = if is_long() { 20 } else { 1 };
@@ -75,7 +74,6 @@ fn killed_at_each_of_nine_places_the_message_goes_on() {
     });
 }
 
-// R: S2, S3
 #[test]
 fn killed_at_random_under_load_no_viewer_loses_an_event() {
     let (kills, at_once) = if is_long() { (200, 50) } else { (4, 8) };
@@ -86,7 +84,6 @@ fn killed_at_random_under_load_no_viewer_loses_an_event() {
     });
 }
 
-// R: S1, S2, S3
 #[test]
 fn killed_at_random_with_turns_in_postgresql_no_viewer_loses_an_event() {
     let Some(cluster) = cluster::Cluster::shared() else { return };
@@ -98,7 +95,6 @@ fn killed_at_random_with_turns_in_postgresql_no_viewer_loses_an_event() {
     });
 }
 
-// R: S2
 #[test]
 fn the_test_notices_that_events_are_shown_before_they_are_logged() {
     let is_shown = |world: &ChaosContext, nth| world.shown_to_all("tool_input") >= nth;
@@ -108,7 +104,6 @@ fn the_test_notices_that_events_are_shown_before_they_are_logged() {
     }
 }
 
-// R: S3
 #[test]
 fn the_test_notices_that_tools_start_without_an_intent() {
     // The third call is the first that changes something.

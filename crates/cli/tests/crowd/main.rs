@@ -1,4 +1,4 @@
-//! Crowds of viewers on the server as people run it: a thousand that come back at once, a hundred that never read. R: R3, S2
+//! Crowds of viewers on the server as people run it: a thousand that come back at once, a hundred that never read.
 //!
 //! These measurements need the real process: its memory, what the kernel holds for it, and how late the events of others
 //! are. The short forms run with all tests and judge no figure; `THROUGHLINE_CROWD=long` makes them the proof of
@@ -41,7 +41,6 @@ fn lasted(saw: &Saw) -> i64 {
     last - first
 }
 
-// R: S2, R3
 #[test]
 fn a_crowd_that_comes_back_at_once_sees_everything_and_slows_nothing() {
     let (crowd, events, per_second) = if is_long() { (1_000, 200, 20) } else { (60, 90, 30) };
@@ -169,7 +168,6 @@ async fn round(server: &Server, lazies: usize, beat: &str, burst: &str) -> Round
     round
 }
 
-// R: R3
 #[test]
 fn viewers_that_never_read_cost_little_harm_nobody_and_lose_nothing() {
     // Deltas of the burst: more than the kernel takes, and less than `viewer_backlog_bytes_max`.

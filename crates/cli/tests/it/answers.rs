@@ -21,7 +21,6 @@ fn entry(title: &str) -> ModelScript {
     ModelScript::new().call("demo_calendar", json!({"title": title, "when": "2026-11-22T12:00:00"}))
 }
 
-// R: A2
 #[test]
 fn a_turn_is_answered_by_lines() {
     let steps =
@@ -65,7 +64,6 @@ fn a_turn_is_answered_by_lines() {
     assert!(told[2].contains("16:00"), "{}", told[2]);
 }
 
-// R: A2, T8
 #[test]
 fn a_denial_by_line_can_stop_the_turn() {
     let played = Played::new(ScriptQueue::new([entry("lunch")]));
@@ -85,7 +83,6 @@ fn a_denial_by_line_can_stop_the_turn() {
     assert_eq!(played.upstream.requests().len(), 1, "the model is not asked again");
 }
 
-// R: A2
 #[test]
 fn a_chat_by_lines_asks_and_says_what_it_could_not_keep() {
     let steps =
@@ -139,7 +136,6 @@ while IFS= read -r line; do
 done
 "#;
 
-// R: A5
 #[test]
 fn a_question_shows_what_runs() {
     let turned = json!({"title": "tea", "when": "\u{202e}2026-11-24"});
@@ -169,7 +165,6 @@ fn with_server() -> tempfile::TempDir {
 
 const BY_HAND: [&str; 5] = ["tools", "call", "sh.greet", "{}", "--approve"];
 
-// R: A2
 #[test]
 fn a_tool_run_by_hand_asks_at_the_terminal() {
     let folder = with_server();
@@ -188,7 +183,6 @@ fn a_tool_run_by_hand_asks_at_the_terminal() {
     assert!(said.contains(r#""name":"Ada""#) && said.contains(r#""age":7"#), "{said}");
 }
 
-// R: A2
 #[test]
 fn without_a_terminal_a_tool_run_by_hand_is_told_no_and_the_person_why() {
     let folder = with_server();

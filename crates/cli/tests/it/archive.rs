@@ -1,5 +1,4 @@
 //! The archive that people download, unpacked into an empty folder. `cargo xtask test` packs it and names it to these tests.
-//! R: O2, O6, U1
 
 #![cfg(unix)]
 
@@ -53,7 +52,6 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-// R: O2
 #[test]
 fn the_unpacked_program_answers_and_serves_its_page() {
     let Some((_guard, folder)) = unpacked() else { return };
@@ -86,7 +84,6 @@ fn page() -> String {
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/installing.md"))
 }
 
-// R: O2
 #[test]
 fn what_the_documents_list_is_in_it_and_is_installed_by_their_commands() {
     let Some((_guard, folder)) = unpacked() else { return };
@@ -119,7 +116,6 @@ fn what_the_documents_list_is_in_it_and_is_installed_by_their_commands() {
     assert!(name.starts_with(&version) && page.contains(&format!("tar xzf {version}")), "{name}");
 }
 
-// R: O2
 #[test]
 fn its_checksum_verifies() {
     let Some(archive) = archive() else { return };
@@ -132,7 +128,6 @@ fn its_checksum_verifies() {
     assert!(said.contains(&format!("{name}: OK")), "{said}");
 }
 
-// R: O2
 #[test]
 fn shells_read_its_completions() {
     let Some((_guard, folder)) = unpacked() else { return };
@@ -152,7 +147,6 @@ fn shells_read_its_completions() {
     }
 }
 
-// R: O2
 #[test]
 fn its_manual_has_a_page_for_every_command() {
     let Some((_guard, folder)) = unpacked() else { return };
@@ -172,7 +166,6 @@ fn its_manual_has_a_page_for_every_command() {
     assert!(!overview.contains("throughline\\-man"), "what is hidden in the help is hidden here");
 }
 
-// R: O2
 #[test]
 fn it_says_whose_work_is_in_it_and_under_which_license() {
     let Some((_guard, folder)) = unpacked() else { return };

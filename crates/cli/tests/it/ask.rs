@@ -30,7 +30,6 @@ fn check(steps: &[ModelScript], code: i32, statuses: &[&str]) {
     }
 }
 
-// R: T4, T7
 #[test]
 fn two_calls_in_one_step() {
     let calls = ScriptMove::Parallel(vec![
@@ -44,7 +43,6 @@ fn two_calls_in_one_step() {
     );
 }
 
-// R: A1
 #[test]
 fn a_call_that_nobody_can_allow_is_denied() {
     let entry = json!({"title": "lunch", "when": "2026-11-22T12:00:00"});
@@ -55,7 +53,6 @@ fn a_call_that_nobody_can_allow_is_denied() {
     );
 }
 
-// R: T4
 #[test]
 fn a_failing_and_an_unknown_tool_do_not_end_the_turn() {
     let script = ModelScript::new().call("demo_fail", json!({})).call("tme_now", json!({}));
@@ -77,7 +74,6 @@ fn a_failing_and_an_unknown_tool_do_not_end_the_turn() {
     }
 }
 
-// R: W3
 #[test]
 fn arguments_that_are_not_json_are_told_to_the_model() {
     let played = Played::new(ScriptQueue::new([
@@ -98,7 +94,6 @@ fn arguments_that_are_not_json_are_told_to_the_model() {
     );
 }
 
-// R: W5, T11
 #[test]
 fn a_stream_that_is_cut_ends_in_an_error_that_is_told() {
     check(&[ModelScript::new().say("This will not").then(ScriptMove::Cut)], 2, &[]);
@@ -109,7 +104,6 @@ fn a_reply_cut_by_length_has_a_code_of_its_own() {
     check(&[ModelScript::new().say("half").then(ScriptMove::Finish(ScriptFinish::Length))], 3, &[]);
 }
 
-// R: T11
 #[test]
 fn a_rate_limit_is_waited_for() {
     check(&[ModelScript::rate_limited(0), ModelScript::new().say("Now.")], 0, &[]);
@@ -255,7 +249,6 @@ fn a_prompt_from_standard_input_and_a_picture() {
     assert!(body.contains("image/png"), "{body}");
 }
 
-// R: T13
 #[test]
 fn an_upstream_without_streaming_gives_the_same_message() {
     for dialect in FakeDialect::ALL {
@@ -279,7 +272,6 @@ fn an_upstream_without_streaming_gives_the_same_message() {
     }
 }
 
-// R: T13
 #[test]
 fn json_is_the_whole_message() {
     let played = Played::new(ScriptQueue::new([ModelScript::new().think("hm").say("Yes.")]));
@@ -359,7 +351,6 @@ fn left_of_group(id: u32) -> Vec<String> {
     stats.filter(|stat| group(stat) == Some(id)).collect()
 }
 
-// R: T8
 #[cfg(unix)]
 #[test]
 fn control_c_ends_the_turn_truthfully_at_each_phase() {

@@ -1,4 +1,4 @@
-//! `throughline backup` while turns run, and `restore` into an empty folder. R: S5, O2, O6
+//! `throughline backup` while turns run, and `restore` into an empty folder.
 
 #![cfg(unix)]
 
@@ -64,7 +64,6 @@ fn mode(path: &Path) -> u32 {
         & 0o777
 }
 
-// R: S5, R4
 #[test]
 fn a_backup_made_while_turns_run_restores_every_turn_event_for_event() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -117,7 +116,6 @@ fn a_backup_made_while_turns_run_restores_every_turn_event_for_event() {
     assert_eq!(after.len(), restored.len());
 }
 
-// R: S5
 #[test]
 fn a_restore_replaces_nothing_by_accident() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

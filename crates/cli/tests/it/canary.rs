@@ -1,5 +1,5 @@
 //! Every secret that a server can be given, looked for in everything that leaves it: answers, streams, exports, what the
-//! commands print, metrics, spans, logs, and the files of the store. R: R4, O1
+//! commands print, metrics, spans, logs, and the files of the store.
 
 #![cfg(all(unix, feature = "otel"))]
 
@@ -158,7 +158,6 @@ impl Told {
     }
 }
 
-// R: R4, O1
 #[test]
 fn no_secret_leaves_a_server_by_any_way() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! The client for TypeScript as it is published (`web/client/pack.mjs`): unpacked into a new project, it is typed, and runs in
-//! several releases of Node against `throughline serve`. // R: E5, O6
+//! several releases of Node against `throughline serve`.
 //!
 //! `cargo xtask test --only clients` packs it and installs what these tests need.
 
@@ -93,7 +93,6 @@ fn compile(folder: &Path, packages: &Path, module: &str, resolution: &str) {
     done(tsc.args(["--module", module, "--moduleResolution", resolution, "example.ts", "hooks.ts"]));
 }
 
-// R: E5
 #[test]
 fn its_types_hold_in_a_new_project() {
     let Some((folder, packages)) = project() else { return };
@@ -110,7 +109,6 @@ fn its_types_hold_in_a_new_project() {
     assert!(String::from_utf8_lossy(&refused.stdout).contains("'number' is not assignable"), "{refused:?}");
 }
 
-// R: E5, S2
 #[test]
 fn it_runs_a_conversation_in_every_node() {
     let Some((folder, packages)) = project() else { return };
@@ -135,7 +133,6 @@ fn it_runs_a_conversation_in_every_node() {
     assert_eq!(server.stop(), Some(0));
 }
 
-// R: E5
 #[test]
 fn the_package_holds_what_is_published_and_nothing_else() {
     let Some((folder, _)) = project() else { return };

@@ -100,7 +100,6 @@ fn tools_are_listed_shown_and_run() {
     assert!(said.contains("+09:00"), "{said}");
 }
 
-// R: A5
 #[test]
 fn what_a_tool_wrote_steers_no_terminal_also_out_of_a_pipe() {
     let entry = r#"{"title": "\u001b[2Jtea", "when": "\u202e2026-11-24"}"#;
@@ -149,7 +148,6 @@ fn upstreams_say_which_key_is_missing() {
     assert!(said.contains("ollama") && said.contains("http://localhost:11434"), "{said}");
 }
 
-// R: D1
 #[test]
 fn the_demo_model_answers_without_a_configuration() {
     let (code, said, notes) = output(&["ask", "What time is it in Tokyo?"]);
@@ -158,7 +156,6 @@ fn the_demo_model_answers_without_a_configuration() {
     assert!(notes.contains("✔ time.now"), "{notes}");
 }
 
-// R: T3
 #[test]
 fn every_tool_of_the_demo_can_be_written_in_text_mode() {
     let (code, out, err) = output(&["ask", "--mode", "text", "--events", "hello"]);
@@ -178,7 +175,6 @@ fn a_chat_through_pipes_is_plain_text() {
     assert!(!said.contains('\x1b'), "no escape codes");
 }
 
-// R: A1
 #[test]
 fn the_list_of_tools_says_what_the_rules_make_of_a_call() {
     let configuration = r#"
@@ -238,7 +234,6 @@ fn finding<'f>(findings: &'f [Value], name: &str) -> &'f Value {
     found.unwrap_or_else(|| panic!("nothing about {name} in {findings:#?}"))
 }
 
-// R: O2
 #[test]
 fn the_doctor_finds_what_is_broken_and_what_helps() {
     let (code, findings) = examined("", &[]);
@@ -290,7 +285,6 @@ fn the_doctor_finds_what_is_broken_and_what_helps() {
     assert!(finding(&findings, "tools")["detail"].as_str().unwrap().contains("no-such-folder"));
 }
 
-// R: A1, O2
 #[test]
 fn a_rule_that_fits_no_tool_is_named_with_the_tool_that_was_meant() {
     let rules = |tools: &[&str]| {
@@ -391,7 +385,7 @@ fn as_another_user(program: &str) -> Option<std::process::Command> {
     Some(with_user(std::process::Command::new(program)))
 }
 
-/// A system without room for one more thread is an error with a remedy, not a panic. R: O2
+/// A system without room for one more thread is an error with a remedy, not a panic.
 #[cfg(target_os = "linux")]
 #[test]
 fn without_a_thread_to_be_had_it_says_so() {
@@ -415,7 +409,7 @@ fn without_a_thread_to_be_had_it_says_so() {
     }
 }
 
-/// Keys are in our environment, and a program of a tool runs as the same user. R: R4
+/// Keys are in our environment, and a program of a tool runs as the same user.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_program_without_a_sandbox_cannot_read_our_environment() {

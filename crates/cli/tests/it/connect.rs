@@ -1,4 +1,4 @@
-//! `throughline connect` as a process: what it asks, what it writes, and what it says. R: O4
+//! `throughline connect` as a process: what it asks, what it writes, and what it says.
 
 #![cfg(unix)]
 
@@ -66,7 +66,6 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-// R: O4
 #[test]
 fn a_model_is_connected_by_flags_and_the_comments_of_the_file_stay() {
     let setting = Setting::new();
@@ -113,7 +112,6 @@ fn a_model_is_connected_by_flags_and_the_comments_of_the_file_stay() {
     assert_eq!((code, said.contains("throughline connect deepseek")), (Some(1), true), "{said}");
 }
 
-// R: O4
 #[test]
 fn an_address_of_ones_own_stands_in_the_file_and_its_key_in_the_environment() {
     let setting = Setting::new();
@@ -144,7 +142,6 @@ fn an_address_of_ones_own_stands_in_the_file_and_its_key_in_the_environment() {
     assert!(ask.env("WORK_KEY", KEY).output().unwrap().status.success());
 }
 
-// R: O4
 #[test]
 fn without_a_terminal_it_says_what_it_lacks() {
     let setting = Setting::new();
@@ -160,7 +157,6 @@ fn without_a_terminal_it_says_what_it_lacks() {
     assert_eq!((code, setting.text("throughline.toml").as_str()), (Some(1), "[agents.default"));
 }
 
-// R: O4
 #[test]
 fn what_runs_on_this_machine_is_shown_with_its_models() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -197,7 +193,6 @@ fn what_runs_on_this_machine_is_shown_with_its_models() {
     assert!(code == Some(0) && said.contains("qwen3 answers"), "{said}");
 }
 
-// R: O4, R4
 #[test]
 fn on_a_terminal_it_asks_and_the_key_is_not_shown() {
     let setting = Setting::new();

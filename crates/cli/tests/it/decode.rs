@@ -46,7 +46,6 @@ data: [DONE]
 
 "#;
 
-// R: W1, W3
 #[test]
 fn a_stream_becomes_one_object() {
     check(
@@ -60,14 +59,12 @@ fn a_stream_becomes_one_object() {
     );
 }
 
-// R: W3
 #[test]
 fn integers_keep_every_digit() {
     let printed = decode(&["--api", "openai-chat"], CHAT);
     assert!(printed.contains(r#""arguments":{"city":"Paris","id":12345678901234567890123}"#), "{printed}");
 }
 
-// R: W5
 #[test]
 fn a_call_that_is_cut_off_is_neither_completed_nor_dropped() {
     let body = &CHAT[..CHAT
@@ -94,7 +91,6 @@ fn an_error_body_is_an_answer_too() {
     );
 }
 
-// R: W8
 #[test]
 fn leaked_calls_are_recovered_on_demand() {
     let body = r#"data: {"choices":[{"index":0,"delta":{"content":"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"},"finish_reason":"stop"}]}
@@ -109,7 +105,6 @@ data: [DONE]
     assert_eq!(printed["tool_calls"][0]["arguments"], json!({"a": 1}));
 }
 
-// R: W7
 #[test]
 fn think_tags_are_split_on_demand() {
     let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"<think>hm</think>yes\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";

@@ -1,4 +1,4 @@
-//! `throughline serve` in a terminal that is closed, and SIGHUP where there is none. R: O2
+//! `throughline serve` in a terminal that is closed, and SIGHUP where there is none.
 
 #![cfg(target_os = "linux")]
 
@@ -71,7 +71,6 @@ fn has_setsid() -> bool {
     there.is_ok()
 }
 
-// R: O2
 #[test]
 fn a_server_drains_and_ends_with_its_terminal() {
     if !has_setsid() {
@@ -90,7 +89,6 @@ fn a_server_drains_and_ends_with_its_terminal() {
     assert_eq!(ends(&mut child), Some(0), "in good order");
 }
 
-// R: O2
 #[test]
 fn a_server_that_is_to_outlive_its_terminal_does() {
     if !has_setsid() {

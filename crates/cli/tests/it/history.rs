@@ -21,7 +21,6 @@ fn call(tool: &str, status: &str, started_at: i64) -> CallRow {
     }
 }
 
-// R: S4
 #[test]
 fn calls_and_turns_are_listed_newest_first() {
     let (_command, folder) = throughline();

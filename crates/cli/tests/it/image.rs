@@ -1,5 +1,5 @@
 //! The image against the tree it is built from: no container is started here, but each of its steps that copies or prepares
-//! files is performed on a copy. R: O2, O6, R4
+//! files is performed on a copy.
 
 #![cfg(unix)]
 
@@ -179,7 +179,6 @@ fn program(folder: &Path, name: &str, script: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-// R: O2
 #[test]
 fn the_versions_in_the_image_are_those_of_the_project() {
     let [page, build, _] = stages();
@@ -195,7 +194,6 @@ fn the_versions_in_the_image_are_those_of_the_project() {
     assert!(build.base.ends_with("-slim-bookworm") && page.base.ends_with("-bookworm-slim"));
 }
 
-// R: O2, U1
 #[test]
 fn the_page_is_built_before_the_program_that_embeds_it() {
     let [page, build, shipped] = stages();
@@ -218,7 +216,6 @@ fn the_page_is_built_before_the_program_that_embeds_it() {
     assert_eq!(shipped.only("COPY"), "--from=build /throughline /usr/local/bin/throughline");
 }
 
-// R: O2
 #[test]
 fn the_steps_that_copy_and_prepare_files_work_on_this_tree() {
     let [page, build, _] = stages();
@@ -254,7 +251,6 @@ fn the_steps_that_copy_and_prepare_files_work_on_this_tree() {
     assert!(!built.join("crates/cli/src/lib.rs").exists(), "nothing that the tree does not have is built");
 }
 
-// R: O2
 #[test]
 fn only_sources_are_sent_to_the_builder() {
     let rules = ignore_rules();
@@ -283,7 +279,6 @@ fn only_sources_are_sent_to_the_builder() {
     }
 }
 
-// R: O2, R4
 #[test]
 fn the_image_starts_what_there_is_and_not_as_root() {
     let [_, _, shipped] = stages();

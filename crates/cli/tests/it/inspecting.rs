@@ -1,4 +1,4 @@
-//! `tools prompt`, `tools list`, `tools remembered` and `parse`, on the real binary. R: X5, L3, A1, A2
+//! `tools prompt`, `tools list`, `tools remembered` and `parse`, on the real binary.
 
 use crate::support::throughline;
 use serde_json::Value;
@@ -182,7 +182,6 @@ fn a_pasted_reply_is_read_and_judged() {
     assert!(missing.err.contains("missing.txt cannot be read"), "{}", missing.err);
 }
 
-// R: R4
 #[test]
 fn pasted_text_cannot_steer_the_terminal() {
     let said = run(&["parse"], &request("demo_weather", &[("city", "\u{1b}[2J\u{202e}Paris")]));

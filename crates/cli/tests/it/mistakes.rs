@@ -1,5 +1,5 @@
 //! The mistakes that people make in `throughline.toml` when they come from other programs, each with what the command
-//! answers. R: O4, O2
+//! answers.
 
 use crate::support::throughline;
 
@@ -50,7 +50,6 @@ fn a_value_of_the_wrong_type_is_shown_in_the_right_one() {
     );
 }
 
-// R: R4
 #[test]
 fn a_key_in_the_file_is_refused_and_never_repeated() {
     let upstream = "[agents.default]\nmodel = \"demo\"\n[upstreams.oa]\nknown = \"openai\"\n";
@@ -164,7 +163,6 @@ fn what_is_no_mistake_is_accepted() {
     }
 }
 
-// R: R4
 #[test]
 fn listing_keys_makes_nothing() {
     let (mut command, folder) = throughline();
@@ -189,7 +187,6 @@ fn the_list_of_tools_says_what_the_rules_say() {
     assert!(row("demo.weather").contains("denied"), "{said}");
 }
 
-// R: A1
 #[test]
 fn a_rule_holds_for_what_a_person_runs_too() {
     let config = "[agents.default]\nmodel = \"demo\"\n[[agents.default.policy]]\ndecide = \"deny\"\ntool = \"demo.calendar\"\n\
@@ -207,7 +204,6 @@ fn a_rule_holds_for_what_a_person_runs_too() {
     assert!(said.contains("write · denied"), "{said}");
 }
 
-// R: D2
 #[test]
 fn the_mock_prints_a_command_that_its_script_answers() {
     use std::io::{BufRead, BufReader};
@@ -240,7 +236,6 @@ fn the_mock_prints_a_command_that_its_script_answers() {
     );
 }
 
-// R: L2, R4
 #[test]
 fn servers_of_another_client_are_taken_over_without_their_secrets() {
     let (mut command, folder) = throughline();

@@ -1,4 +1,4 @@
-//! The commands that look at the past, over a PostgreSQL URL. R: S1, S4, S5
+//! The commands that look at the past, over a PostgreSQL URL.
 
 #![cfg(all(unix, feature = "postgres"))]
 
@@ -25,7 +25,6 @@ fn refused(data: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-// R: S4, S5
 #[test]
 fn import_history_replay_and_export_take_a_url() {
     let Some(cluster) = Cluster::shared() else { return };
@@ -91,7 +90,6 @@ fn run_printed(cluster: &Cluster, text: &str, program: &str) {
     assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
-// R: S5, O2
 #[test]
 fn a_backup_and_the_lines_that_it_prints_restore_everything_into_another_database() {
     let Some(cluster) = Cluster::shared() else { return };

@@ -1,5 +1,5 @@
 //! `ops/` against the program: what the unit and the composition start, ask and wait for is what there is. Neither systemd nor
-//! a container is started here; where `systemd-analyze` is, it reads the unit. The image is `image.rs`'s. R: O2, R4
+//! a container is started here; where `systemd-analyze` is, it reads the unit. The image is `image.rs`'s.
 
 #![cfg(unix)]
 
@@ -50,7 +50,6 @@ fn unit() -> BTreeMap<String, Vec<String>> {
     unit
 }
 
-// R: O2
 #[test]
 fn the_unit_starts_reloads_and_stops_what_there_is() {
     let unit = unit();
@@ -85,7 +84,6 @@ fn the_unit_starts_reloads_and_stops_what_there_is() {
     );
 }
 
-// R: O2
 #[test]
 fn the_example_configuration_works_as_it_is_and_with_everything_in_it() {
     let example = read("ops/throughline.toml");
@@ -109,7 +107,6 @@ fn the_example_configuration_works_as_it_is_and_with_everything_in_it() {
     }
 }
 
-// R: R4
 #[test]
 fn systemd_understands_every_line_of_the_unit() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
@@ -137,7 +134,6 @@ fn unit_filters() -> BTreeSet<String> {
     unit()["SystemCallFilter"].iter().flat_map(|line| line.split_whitespace()).map(str::to_owned).collect()
 }
 
-// R: O2
 #[test]
 fn the_composition_waits_for_turns_and_publishes_to_this_machine_only() {
     let text = read("ops/compose.yaml");

@@ -1,5 +1,4 @@
 //! Changed definitions of MCP servers' tools, read and agreed to on the command line.
-// R: L2 R4
 
 use crate::support::throughline;
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
 //! `throughline probe` as a process, against `throughline mock` with planted quirks.
-// R: O3
 
 use crate::support;
 use std::io::{BufRead, BufReader};

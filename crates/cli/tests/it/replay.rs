@@ -18,7 +18,6 @@ fn replayed(events: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-// R: S5
 #[test]
 fn a_turn_is_shown_again_as_it_was() {
     let events = recorded();
@@ -31,7 +30,6 @@ fn a_turn_is_shown_again_as_it_was() {
     assert!(said.contains("Paris") && said.contains("1 tool call"), "{said}");
 }
 
-// R: S5
 #[test]
 fn the_message_is_what_it_was_after_each_event() {
     let events = recorded();
@@ -70,7 +68,6 @@ fn what_cannot_be_shown_is_said() {
     }
 }
 
-// R: S5
 #[test]
 fn a_turn_of_a_store_is_shown_while_a_server_has_it() {
     use throughline_store::{Durability, Log, LogRecord, SqliteSettings, SqliteStore};

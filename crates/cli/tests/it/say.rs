@@ -1,5 +1,4 @@
 //! `throughline say`, on the real binary, with programs as voices and players.
-// R: V1
 
 #![cfg(unix)]
 

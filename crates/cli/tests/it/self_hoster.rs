@@ -1,5 +1,5 @@
 //! The path of docs/paths.md for somebody who runs a server for others: the script, in an empty folder, with the built
-//! command. R: D1, O5, O6
+//! command.
 
 #![cfg(unix)]
 

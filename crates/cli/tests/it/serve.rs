@@ -1,4 +1,4 @@
-//! `throughline serve` and `throughline keys` as processes: started, asked, told to stop, started again. R: O2, R4, S1
+//! `throughline serve` and `throughline keys` as processes: started, asked, told to stop, started again.
 
 #![cfg(unix)]
 
@@ -38,7 +38,6 @@ fn the_first_start_shows_a_key_once_and_later_ones_know_it() {
     assert_eq!(second.get("/v1/keys", Some(&token)).0, 200);
 }
 
-// R: R4
 #[test]
 fn root_is_warned_at_the_start_and_in_doctor_unless_programs_run_as_somebody_else() {
     use std::os::unix::fs::MetadataExt;
@@ -69,7 +68,6 @@ fn root_is_warned_at_the_start_and_in_doctor_unless_programs_run_as_somebody_els
     assert!(doctor.contains("there is no such user in /etc/passwd"), "{doctor}");
 }
 
-// R: L5, R2
 #[test]
 fn a_control_group_that_is_given_is_shown_by_doctor_and_used_by_the_server() {
     let folder = tempfile::tempdir().unwrap();
@@ -139,7 +137,6 @@ fn pdf(text: &str) -> String {
     )
 }
 
-// R: T12, R2, R4
 #[test]
 fn a_pdf_is_read_in_a_process_of_its_own_within_its_limits() {
     let read = |configuration: &str, content: &str| {
@@ -172,7 +169,6 @@ fn a_pdf_is_read_in_a_process_of_its_own_within_its_limits() {
     }
 }
 
-// R: T11, O2
 #[test]
 fn a_refused_key_behind_a_fallback_is_a_warning_and_a_finding_of_doctor() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -210,7 +206,6 @@ fn a_refused_key_behind_a_fallback_is_a_warning_and_a_finding_of_doctor() {
     assert!(!ended_well, "something that is configured does not work");
 }
 
-// R: R4
 #[test]
 fn the_first_page_the_documentation_and_downloads_come_with_their_own_policies() {
     let folder = tempfile::tempdir().unwrap();
@@ -271,7 +266,6 @@ fn what_the_greeting_suggests_works_as_it_is_printed() {
     assert!(third.greeting.contains("throughline keys create"), "{}", third.greeting);
 }
 
-// R: R3, S1
 #[cfg(feature = "postgres")]
 #[test]
 fn a_database_keeps_keys_and_turns_when_the_server_is_killed() {
@@ -351,7 +345,6 @@ fn keys_are_made_and_revoked_with_and_without_a_server() {
     assert!(done && listed["data"].as_array().unwrap().len() == 3, "{listed}");
 }
 
-// R: O5
 #[test]
 fn people_are_added_and_removed_with_and_without_a_server() {
     let folder = tempfile::tempdir().unwrap();
@@ -434,7 +427,6 @@ fn a_new_configuration_is_taken_and_a_wrong_one_is_not() {
 }
 
 /// A rule with a slip of the pen protects nothing, so it is said at the start and whenever a new configuration is taken.
-// R: A4, O2
 #[test]
 fn a_rule_that_fits_no_tool_is_warned_of_at_the_start_and_when_it_comes() {
     let folder = tempfile::tempdir().unwrap();
@@ -480,7 +472,6 @@ fn the_doctor_knows_the_server() {
     check("is not an address of this machine");
 }
 
-// R: O1, R4
 #[test]
 fn a_turn_is_counted_logged_and_shown_again_and_no_key_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -506,7 +497,6 @@ fn a_turn_is_counted_logged_and_shown_again_and_no_key_is_told() {
     assert_eq!(serving.stop(), Some(0));
 }
 
-// R: S4
 #[test]
 fn a_running_server_takes_conversations_in_and_they_go_out_from_beside_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -530,7 +520,6 @@ fn a_running_server_takes_conversations_in_and_they_go_out_from_beside_it() {
     assert_eq!(serving.stop(), Some(0));
 }
 
-// R: S5
 #[test]
 fn bytes_of_upstreams_are_kept_and_decoded_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -628,7 +617,6 @@ async fn plant_a_difference(path: &Path, turn: &str) {
     store.close().await;
 }
 
-// R: O5, R4
 #[test]
 fn people_who_are_signed_in_elsewhere_come_in_as_the_configuration_says() {
     let folder = tempfile::tempdir().unwrap();

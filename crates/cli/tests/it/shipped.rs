@@ -41,7 +41,6 @@ fn output(folder: &Path, words: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-// R: O2
 #[tokio::test]
 async fn the_shipped_program_speaks_tls_by_itself() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -61,7 +60,6 @@ async fn the_shipped_program_speaks_tls_by_itself() {
     assert!(client.get(url.replace("https", "http")).send().await.is_err(), "nothing is served without TLS");
 }
 
-// R: R4, O2
 #[test]
 fn commands_find_the_server_although_its_certificate_is_for_another_name() {
     let (folder, _) = with_certificate("chat.example.com");

@@ -72,13 +72,11 @@ fn check(locale: &str, number: usize) {
     assert!(typed >= 5, "a message, an approval, /retry, a denial, /quit");
 }
 
-// R: D1, U6
 #[test]
 fn the_session_of_the_documents_runs_in_english() {
     check("C.UTF-8", 1);
 }
 
-// R: D1, U6
 #[test]
 fn the_session_of_the_documents_runs_in_chinese() {
     check("zh_CN.UTF-8", 2);

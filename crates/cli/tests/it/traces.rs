@@ -1,4 +1,4 @@
-//! Traces of `throughline serve`: to the collector that the environment names, and nowhere without one. R: O1
+//! Traces of `throughline serve`: to the collector that the environment names, and nowhere without one.
 
 #![cfg(all(unix, feature = "otel"))]
 
@@ -23,7 +23,6 @@ fn turn(server: &Serving, token: &str) -> Vec<Value> {
     lines.filter(|line| !line["turn_id"].is_null()).collect()
 }
 
-// R: O1
 #[test]
 fn a_turn_is_sent_when_the_server_stops_and_its_trace_is_in_the_log() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start(Habit::Takes));
@@ -56,7 +55,6 @@ fn a_turn_is_sent_when_the_server_stops_and_its_trace_is_in_the_log() {
     );
 }
 
-// R: O1
 #[test]
 fn a_collector_that_says_nothing_holds_up_neither_a_turn_nor_the_end() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start(Habit::Silent));
@@ -79,7 +77,6 @@ fn a_collector_that_says_nothing_holds_up_neither_a_turn_nor_the_end() {
     assert_eq!(server.stop(), Some(0));
 }
 
-// R: O1
 #[test]
 fn a_collector_that_is_away_is_one_line_with_its_address_and_a_remedy() {
     let folder = tempfile::tempdir().unwrap();

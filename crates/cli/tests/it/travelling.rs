@@ -55,7 +55,6 @@ fn renamed(jsonl: &str) -> PortableConversation {
     PortableConversation { created_at: 0, ..renaming.apply(portable) }
 }
 
-// R: S4
 #[test]
 fn what_goes_out_of_one_store_comes_into_another_under_new_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +91,6 @@ fn what_goes_out_of_one_store_comes_into_another_under_new_names() {
     assert!(std::fs::read_to_string(table).unwrap().starts_with("tool_id,"), "as the file is called");
 }
 
-// R: S4
 #[test]
 fn a_store_that_is_open_elsewhere_is_looked_into_and_not_written() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! The client for TypeScript (`web/client`): it compiles as strictly as can be, and its tests run against `throughline serve`
-//! with the demo model. // R: E5
+//! with the demo model.
 //!
 //! `cargo xtask test --only clients` installs the compiler and Node and names their folder in `THROUGHLINE_CLIENTS`.
 
@@ -39,7 +39,6 @@ fn check(packages: &Path, program: &str, words: &[&str], variables: &[(&str, &st
     said
 }
 
-// R: E5
 #[test]
 fn it_compiles_and_what_must_not_does_not() {
     let Some(packages) = packages() else { return };
@@ -48,7 +47,6 @@ fn it_compiles_and_what_must_not_does_not() {
     check(&packages, "tsc", &["-p", "tests", "--typeRoots", types.to_str().unwrap()], &[]);
 }
 
-// R: E5, S2
 #[test]
 fn its_own_tests_pass_against_the_server_with_the_demo_model() {
     let Some(packages) = packages() else { return };

@@ -5,7 +5,6 @@
 //! looked at right before the start. Nothing that a model or upstream can choose is a key.
 //!
 //! [`ApprovalAnswer::applies_to`]: crate::record::ApprovalAnswer::applies_to
-// R: A2, A3, A4
 
 use crate::action::TurnAction;
 use crate::event::{EventKind, QuestionKind};
@@ -76,7 +75,7 @@ impl TurnMachine<'_> {
         let arguments_text = visible::json(&case.arguments.value);
         let call = self.record.call(handle);
         let approval_id = ApprovalId::new(format!("{}.a{}", call.id, call.questions + 1));
-        // R: T3: who wants to see every call is not hurried.
+        // Who wants to see every call is not hurried.
         let limit =
             self.setup.limits.approval_ms_max.filter(|_| self.setup.policy.confirm != ConfirmMode::Manual);
         let expires_at = limit.map(|ms| self.now.saturating_add_unsigned(ms));
@@ -125,7 +124,6 @@ impl TurnMachine<'_> {
 
     /// A denial with `stop`. The notice of the stop precedes the answer in the log: whatever is the last event before a
     /// crash, nothing asks the model again because of a denial that was to end the turn.
-    // R: T8, S3
     pub(crate) fn stop_by_denial(&mut self) {
         if !self.record.is_stopping() {
             self.cancel(wording::stopped());

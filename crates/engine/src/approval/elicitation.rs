@@ -10,7 +10,6 @@
 //!
 //! While a person is asked, the time limit of the call stands still, for `asked_ms_max` in all its questions together.
 //! A question dies with the process that ran the tool: its call is settled like every other that ran there.
-// R: T8, L6
 
 use crate::action::TurnAction;
 use crate::approval::answers::ApprovalInput;

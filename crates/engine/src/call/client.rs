@@ -4,7 +4,6 @@
 //! later one changes nothing. A client that does not answer by the tool's time limit leaves a call that is `timed_out`
 //! with code `client_gone`: it may have had effects, and nobody knows. The wait survives a restart: the client is still
 //! there, and the call is offered to it once more under the same id and attempt.
-// R: L2, T8
 
 use crate::action::TurnAction;
 use crate::event::CallError;

@@ -190,7 +190,7 @@ impl TurnMachine<'_> {
             Some(answer) if answer.applies_to(&case) => {
                 return CallTransition::Ready(call.rule().map(str::to_owned));
             }
-            // It was given for something else: the call asks again. R: A3
+            // It was given for something else: the call asks again.
             Some(_) | None => {}
         }
         let decision = match (self.evaluate_policy(&case), self.check_loop_guard(handle, tool)) {
@@ -406,7 +406,7 @@ impl TurnMachine<'_> {
         })
     }
 
-    // --- stopping one call --- R: T8
+    // --- stopping one call ---
 
     pub(crate) fn cancel_call(&mut self, call: &CallId) {
         let Some(handle) = self.record.find_call(call) else { return };

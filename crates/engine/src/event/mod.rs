@@ -37,7 +37,6 @@ pub const FORMAT: u32 = 1;
 /// assert_eq!(event.to_json()?, json);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-// R: E1
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Id of the turn.
@@ -161,7 +160,6 @@ pub enum EventKind {
         source: Value,
     },
     /// A tool call appears: opens its block.
-    // R: T5
     #[non_exhaustive]
     ToolUse {
         /// The tool's own name (`group.method`), or the name on the wire if no such tool is offered.
@@ -202,7 +200,6 @@ pub enum EventKind {
         /// The piece.
         delta: String,
         /// One line about the arguments that are complete with this piece, if it says more than before.
-        // R: T5
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input_summary: Option<String>,
     },
@@ -211,7 +208,6 @@ pub enum EventKind {
     /// The arguments are final, or will never be.
     ToolInput(ToolInput),
     /// A person is asked.
-    // R: A3
     #[non_exhaustive]
     ApprovalRequest {
         /// The key of the answer.
@@ -228,7 +224,6 @@ pub enum EventKind {
         expires_at: Option<UnixMillis>,
         /// The arguments that would run, as JSON text for people: nothing in it is invisible, and it reads as the same
         /// value.
-        // R: A5
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments_text: Option<String>,
         /// Hash of the canonical arguments that the answer is bound to, BLAKE3 in hex.
@@ -276,13 +271,11 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
         /// The denial stopped the turn as well.
-        // R: A2, T8
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         stop: bool,
     },
     /// A tool is no longer defined as it was offered. With a `tool_id`: an earlier answer about this call no longer holds, and
     /// it asks again.
-    // R: A3
     #[non_exhaustive]
     ToolRedefined {
         /// Name of the tool.
@@ -294,7 +287,6 @@ pub enum EventKind {
         attempt: Option<u32>,
     },
     /// The intent: durable before the tool runs.
-    // R: S3
     #[non_exhaustive]
     ToolStart {
         /// Before the step's commit.
@@ -303,7 +295,6 @@ pub enum EventKind {
         /// repeated.
         attempt: u32,
         /// The rule that let it run, or that a person was asked by.
-        // R: A1
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
         /// The client that is asked to run it.
@@ -311,7 +302,6 @@ pub enum EventKind {
         client_id: Option<String>,
     },
     /// A long tool reports.
-    // R: L6
     ToolProgress(CallProgress),
     /// Outcome of the call: closes its block. Exactly one for each `tool_use`.
     ToolResult(ToolResult),
@@ -331,7 +321,6 @@ pub enum EventKind {
         transcript: String,
     },
     /// A message that the user sent in mid-turn is taken in at a step border: a block of its own, whole.
-    // R: T14
     #[non_exhaustive]
     UserMessage {
         /// The sender's id of it.
@@ -443,7 +432,6 @@ pub enum BlockStart {
 }
 
 /// Kinds of blocks.
-// R: T1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -537,7 +525,6 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
     /// Rule of a denied call: the one that denied it, or that a person was asked by.
-    // R: A1
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// Start of the tool; absent if it never ran.
@@ -634,10 +621,8 @@ pub struct SessionStats {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_content_ms: Option<u64>,
     /// Tool time during the model's stream, which so cost nothing, in milliseconds.
-    // R: M13
     pub saved_by_eager_ms: u64,
     /// Use of the time: contiguous segments whose sum is `wall_ms`.
-    // R: U5
     pub segments: Vec<TimeSegment>,
 }
 

@@ -143,7 +143,6 @@ impl ToolInput {
     }
 
     /// Arguments as a person left them: shown as any others are.
-    // R: A2
     pub fn edited(arguments: &serde_json::Value) -> Self {
         let input_summary = summary::of_value(arguments);
         Self { input_summary, arguments: Some(arguments.clone()), ..Self::default() }

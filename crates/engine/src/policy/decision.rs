@@ -40,7 +40,6 @@ pub enum ApprovalRule {
 }
 
 /// Decision about a call, always with the rule that made it.
-// R: A1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyDecision {
     /// It runs.

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use throughline_wire::CallArguments;
 
 /// The rules of an agent about its calls.
-// R: A1
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
@@ -32,7 +31,6 @@ pub enum ConfirmMode {
     /// Everything asks (`require_confirmation`); what is remembered counts.
     Everything,
     /// Every call waits for a person, without expiry (`tool_call.mode = "manual"`).
-    // R: T3
     Manual,
 }
 

@@ -4,7 +4,6 @@
 //! arguments, same result. `A A A` has period 1, `A B A B` period 2. A poller's calls are not entered at all; the same
 //! call with a new result is no repeat. First the model gets a note, then a person is asked, then the loop is stopped:
 //! each after as many repeats as the agent's [`LoopGuard`] says.
-// R: T10, M16
 
 use serde::{Deserialize, Serialize};
 
@@ -162,7 +161,7 @@ mod tests {
         }
     }
 
-    // R: T10: as the agent says.
+    // As the agent says.
     #[test]
     fn each_stage_comes_when_the_agent_says_so() {
         let rules = |text: &str| serde_json::from_str::<LoopGuard>(text).expect("rules");

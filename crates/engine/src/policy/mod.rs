@@ -9,7 +9,6 @@
 //!
 //! So a tool cannot make its own rule milder: all that it says about itself is what it may do and that it wants to be
 //! asked about. Every decision carries the name of the rule that made it.
-// R: A1, A2
 
 mod decision;
 mod evaluate;

@@ -1,5 +1,4 @@
 //! Permissions in one word: ordinary rules that come after those of the agent.
-// R: A1
 
 use super::rule::{PolicyRule, RuleAction};
 use crate::tool::Effect;

@@ -1,6 +1,5 @@
 //! Decisions of people, stored for later calls: bound to one definition of a tool and to arguments, never to a name
 //! alone.
-// R: A2, A3
 
 use super::decision::{ApprovalDecision, PolicyCase};
 use super::matcher::{ArgumentTest, MatchResult};
@@ -187,7 +186,6 @@ mod tests {
         .unwrap()
     }
 
-    // R: A3
     #[test]
     fn it_is_bound_to_the_definition_and_to_arguments() {
         let tool = OfferedTool { fingerprint: "f1".into(), ..OfferedTool::new("files.put", Effect::Write) };

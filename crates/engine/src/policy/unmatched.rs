@@ -1,6 +1,5 @@
 //! Rules that are about no tool there is: most often a name that was written wrong, and a rule that denies nothing is worse
 //! than none.
-// R: A1
 
 use super::matcher::{ArgumentTest, glob};
 use super::rule::{PatternList, PolicyRule, pattern_matches};
@@ -137,7 +136,6 @@ mod tests {
         assert_eq!(messages, expected, "{rule:?}");
     }
 
-    // R: A1
     #[test]
     fn what_fits_no_tool_is_named_with_what_was_meant() {
         let rule = || PolicyRule::new(RuleAction::Deny);

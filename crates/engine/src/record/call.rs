@@ -203,7 +203,6 @@ pub(crate) struct ApprovalAnswer {
 
 impl ApprovalAnswer {
     /// True if it was given about exactly this.
-    // R: A3
     pub(crate) fn applies_to(&self, case: &PolicyCase<'_>) -> bool {
         self.fingerprint == case.fingerprint
             && self.arguments_hash == canonical::arguments_hash(case.arguments)

@@ -230,7 +230,6 @@ impl TurnRecord {
     }
 
     /// Steps whose calls were answered.
-    // R: T4
     pub(crate) fn iterations(&self) -> u32 {
         let has_calls = |number: u32| self.calls.iter().any(|call| call.step == number && !call.is_hosted());
         let counts =

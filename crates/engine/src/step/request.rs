@@ -3,7 +3,6 @@
 //! A call that has no outcome yet has no pair, so a request cannot be written while one is open: [`next_request`] gives
 //! `None` then. Calls of a step that broke off were not asked for in earnest; they are left out, whatever an early
 //! start made of them ("ran, not used").
-// R: T9, M10
 
 use crate::record::{CallRecord, ClosedCall, StepEnd, TurnRecord};
 use crate::setup::{TurnSetup, TurnStart};
@@ -117,7 +116,7 @@ pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Ve
         if !is_empty {
             messages.push(Message::Step(closed));
         }
-        // Notes and what the user says in between come after all outcomes of a step: nothing stands between a call and its outcome. R: T9
+        // Notes and what the user says in between come after all outcomes of a step: nothing stands between a call and its outcome.
         for note in &step.notes {
             messages.push(Message::User(vec![UserPart::Text { text: note.clone() }]));
         }

@@ -1,5 +1,4 @@
 //! Retry, fallback or failure after a model call that failed before its first token.
-// R: T11
 
 use crate::input::{FailureKind, UpstreamFailure};
 use crate::setup::RetryPolicy;
@@ -26,7 +25,7 @@ pub(crate) fn decide(
     nonce: u64,
     counter: u64,
 ) -> RetryDecision {
-    // Another model would only hide that this one cannot call tools. R: T3
+    // Another model would only hide that this one cannot call tools.
     if failure.kind == FailureKind::ToolsUnsupported {
         return RetryDecision::GiveUp;
     }

@@ -1,6 +1,5 @@
 //! A history that an upstream refuses for its length, with the results of tools shortened: head and tail of each old
 //! result stay. Messages of people and models stay whole, and so does the log.
-// R: T11
 
 use crate::event::tool_result::limit_output;
 use throughline_wire::{CallOutcome, Message};

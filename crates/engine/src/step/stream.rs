@@ -227,7 +227,7 @@ impl TurnMachine<'_> {
         }
         self.close_block();
         let tool = self.setup.tools.iter().find(|tool| tool.wire_name == name);
-        // A card says what it is about as soon as anybody knows. R: T5
+        // A card says what it is about as soon as anybody knows.
         let input_summary = arguments
             .filter(|_| call_kind == CallKind::Function)
             .and_then(|text| EarlySummary::default().push("", text))
@@ -254,7 +254,7 @@ impl TurnMachine<'_> {
 
     /// Emits a `tool_use` with the next id and block.
     fn emit_tool_use(&mut self, use_: EventKind) -> Option<CallHandle> {
-        // Minted from turn and ordinal: no randomness, and the same again after a restore. R: W4
+        // Minted from turn and ordinal: no randomness, and the same again after a restore.
         let id = CallId::new(format!("{}.{}", self.start.turn_id, self.record.calls.len() + 1));
         let target =
             EventTarget { block: Some(self.record.blocks), tool: Some(id.clone()), ..self.step_target() };
@@ -276,7 +276,6 @@ impl TurnMachine<'_> {
     }
 
     /// One line about the arguments that are complete with this piece, if the card does not have it already.
-    // R: T5
     fn early_summary(&mut self, handle: CallHandle, delta: &str) -> Option<String> {
         let call = self.record.call(handle);
         if call.kind != CallKind::Function {
@@ -297,7 +296,6 @@ impl TurnMachine<'_> {
 
     /// The upstream contradicted the arguments. A start that was made of them is taken back: a running tool is
     /// stopped, a recorded result is left out of the history and the call goes on under a new id.
-    // R: T6
     fn call_reopened(&mut self, slot: CallSlot) {
         let Some(handle) = self.record.find_call_in_slot(slot) else { return };
         let call = self.record.call(handle);
@@ -458,7 +456,6 @@ impl TurnMachine<'_> {
     }
 
     /// Half-received calls will never be whole.
-    // R: W5
     pub(crate) fn cut_open_calls(&mut self) {
         self.volatile.early_summaries.clear();
         for handle in self.record.calls.select(|call| call.is_preparing() && !call.is_hosted()) {
@@ -468,7 +465,7 @@ impl TurnMachine<'_> {
         }
     }
 
-    // --- failures --- R: T11
+    // --- failures ---
 
     pub(crate) fn model_failed(&mut self, step: u32, attempt: u32, failure: UpstreamFailure) {
         if self.record.reply_of(step, attempt).is_some() {

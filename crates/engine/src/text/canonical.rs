@@ -56,7 +56,6 @@ pub(crate) fn hash(texts: &[&str]) -> u64 {
 
 /// BLAKE3, in hex, of arguments that mean the same: what an answer is given for, and bound to. Numbers that a value may
 /// have rounded are distinguished by their text.
-// R: A3
 pub(crate) fn arguments_hash(arguments: &CallArguments) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(text(&arguments.value).as_bytes());

@@ -8,7 +8,6 @@ const CHANGES_MAX: usize = 64;
 
 /// `[{path, from, to, text}]` with JSON pointers; `from` or `to` is left out where there was or is nothing. Lists of another
 /// length are one change. `text` is the change for people: nothing in it is invisible.
-// R: A2, A5
 pub(crate) fn changes(from: &Value, to: &Value) -> Value {
     let mut list = Vec::new();
     compare("", Some(from), Some(to), &mut list);

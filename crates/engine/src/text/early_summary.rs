@@ -1,5 +1,4 @@
 //! The summary of a call whose arguments are still arriving: one line about those that are complete already.
-// R: T5, A5
 
 use super::summary;
 use serde_json::Value;

@@ -1,5 +1,4 @@
 //! "Did you mean": names near to one that does not exist.
-// R: L4
 
 use strsim::osa_distance;
 
@@ -50,7 +49,6 @@ fn letters(name: &str) -> impl Iterator<Item = char> {
 mod tests {
     use super::suggest_names;
 
-    // R: L4
     #[test]
     fn the_closest_names_are_suggested() {
         let known = [

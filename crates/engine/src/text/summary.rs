@@ -1,5 +1,4 @@
 //! One line about arguments or output, for a folded card. Nothing in it is invisible.
-// R: A5
 
 use serde_json::Value;
 use throughline_wire::visible;

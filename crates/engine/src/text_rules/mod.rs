@@ -3,7 +3,6 @@
 //! The log holds both. A `shown` rule changes a text before it becomes an event, so every reader of the log shows the same,
 //! now and after the rule was changed; the model's own words go into an event `model_text` of their own, which no viewer
 //! gets. A `model` rule changes nothing in the log: it is applied to each request when it is built.
-// R: T17
 
 mod apply;
 mod filter;

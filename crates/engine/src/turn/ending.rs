@@ -14,7 +14,7 @@ use crate::wording;
 use throughline_wire::{CallOutcome, FinishReason, NotStarted, StartState};
 
 impl TurnMachine<'_> {
-    // --- after a step --- R: T4
+    // --- after a step ---
 
     /// If every call of the step is closed: on to what follows. False while one is open.
     pub(crate) fn finish_step(&mut self) -> bool {
@@ -63,7 +63,6 @@ impl TurnMachine<'_> {
     }
 
     /// A word to the model, or the end of its circles.
-    // R: T10
     fn note_loop(&mut self, calls: &[CallHandle]) {
         let stopped = calls.iter().any(|handle| {
             let outcome = self.record.call(*handle).closed().map(|closed| &closed.outcome);
@@ -89,7 +88,7 @@ impl TurnMachine<'_> {
         }
     }
 
-    // --- stopping --- R: T8
+    // --- stopping ---
 
     pub(crate) fn cancel(&mut self, why: String) {
         if self.record.is_stopping() {
@@ -183,7 +182,7 @@ impl TurnMachine<'_> {
 
     /// Another process takes the turn over. What ran in the old one is lost.
     pub(crate) fn take_over(&mut self) {
-        // R: S3. A turn that brings its process down each time does so only a few times.
+        // A turn that brings its process down each time does so only a few times.
         let too_often = self.record.takeovers > self.setup.limits.takeovers_max;
         let continues = self.setup.on_interrupted == OnInterrupted::Continue
             && self.record.pending_end().is_none()
@@ -223,7 +222,6 @@ impl TurnMachine<'_> {
     }
 
     /// True if whatever allowed the start that died still holds: nobody has seen a definition that came after it.
-    // R: A3
     fn start_still_allowed(&self, handle: CallHandle) -> bool {
         let answer = self.record.call(handle).answer.as_ref();
         self.case(handle).is_some_and(|case| match answer {

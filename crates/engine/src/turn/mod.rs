@@ -46,7 +46,6 @@ use throughline_wire::{Message, Usage};
 /// let restored = Turn::restore(setup, TurnStart::default(), &out.events, &out.provider_states);
 /// assert!(restored.state_eq(&turn));
 /// ```
-// R: T1, T4, E1
 #[derive(Clone, Debug)]
 pub struct Turn {
     spec: Arc<(TurnSetup, TurnStart)>,
@@ -179,7 +178,6 @@ impl Turn {
     }
 
     /// Messages of the user that the turn has not taken in, oldest first. After the end they begin the next turn.
-    // R: T14
     pub fn queued_messages(&self) -> &[QueuedMessage] {
         &self.volatile.queue
     }

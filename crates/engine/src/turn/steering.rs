@@ -12,7 +12,6 @@
 //!
 //! Before its border a message is in no event: it can be taken back, and it dies with the process. Whoever sent it has
 //! it still, and sees by its id in the events whether it was taken in.
-// R: T14
 
 use crate::event::EventKind;
 use crate::id::UserMessageId;

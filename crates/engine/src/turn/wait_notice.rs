@@ -1,6 +1,5 @@
 //! Notices of waits: for an upstream that has not begun, a client that has not answered, a log that was slow. Once for
 //! each wait, and only when it is long enough to be noticed; nothing else depends on it.
-// R: T11, L2
 
 use crate::event::{EventKind, WaitReason};
 use crate::machine::TurnMachine;

@@ -1,4 +1,4 @@
-//! Approvals: what may run, who says so, and what an answer is bound to. R: A1, A2, A3, A4, T3
+//! Approvals: what may run, who says so, and what an answer is bound to.
 
 use crate::script::{self, ScriptedTurn};
 use throughline_engine::{
@@ -63,7 +63,7 @@ fn one_call(setup: &str, tool: &str, arguments: &str) -> ScriptedTurn {
     ScriptedTurn::run_with(&script, Some(restores))
 }
 
-// --- which rule decides --- R: A1
+// --- which rule decides ---
 
 #[test]
 fn the_first_rule_that_fits_decides_and_is_named() {
@@ -165,7 +165,7 @@ fn a_denial_by_rule_is_told_with_its_reason_and_waits_for_the_commit() {
     assert_eq!(rules(&scripted), ["rule:1 deny w"]);
 }
 
-// R: T3: each call waits for a person, for as long as it takes; other tools wait likewise.
+// Each call waits for a person, for as long as it takes; other tools wait likewise.
 #[test]
 fn manual_asks_about_every_call_without_expiry() {
     let scripted = check(
@@ -200,7 +200,6 @@ fn manual_asks_about_every_call_without_expiry() {
     assert!(!expiry && rules(&scripted) == ["manual", "manual"]);
 }
 
-// R: A4
 #[test]
 fn a_question_that_nobody_answers_is_denied() {
     let scripted = check(
@@ -225,7 +224,7 @@ fn a_question_that_nobody_answers_is_denied() {
     assert!(told(&scripted)[0].contains("nobody answered"));
 }
 
-// --- what an answer is bound to --- R: A3
+// --- what an answer is bound to ---
 
 #[test]
 fn calls_with_the_same_id_of_the_upstream_are_answered_one_by_one() {
@@ -530,7 +529,7 @@ fn an_approval_of_arguments_that_were_taken_back_is_none() {
     assert_eq!(with(r#"{"n":2}"#), ["asks"]);
 }
 
-// --- changed arguments --- R: A2
+// --- changed arguments ---
 
 #[test]
 fn a_tool_runs_with_the_arguments_that_a_person_changed_and_the_model_is_told() {
@@ -680,7 +679,7 @@ fn changed_arguments_survive_a_redefinition_and_are_asked_about_again() {
     assert!(told(&scripted)[0].contains(r#"{"n":2}"#));
 }
 
-// --- memory --- R: A2
+// --- memory ---
 
 #[test]
 fn what_is_remembered_for_the_turn_answers_open_and_later_questions() {
@@ -849,7 +848,7 @@ fn what_cannot_be_kept_is_said_and_the_answer_counts_for_the_call() {
 
 // --- the log ---
 
-// R: E1: what a later release keeps in a way that this one does not understand is not kept, and nothing else is lost.
+// What a later release keeps in a way that this one does not understand is not kept, and nothing else is lost.
 #[test]
 fn an_answer_of_a_later_release_is_read_without_what_is_not_understood() {
     let line = r#"{"turn_id":"t","seq":9,"timestamp":1,"type":"approval_resolved","approval_id":"a","decision":"approve",

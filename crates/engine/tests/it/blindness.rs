@@ -20,7 +20,7 @@ fn decoded(deltas: &[&str], profile: UpstreamProfile) -> Vec<StepEvent<'static>>
     events
 }
 
-// R: T3, T9: a call that was written as text is, event for event, one that was sent as such.
+// A call that was written as text is, event for event, one that was sent as such.
 #[test]
 fn a_call_out_of_text_is_a_call_like_any_other() {
     let native = decoded(
@@ -41,7 +41,6 @@ fn a_call_out_of_text_is_a_call_like_any_other() {
     assert!(native.iter().any(|event| matches!(event, StepEvent::CallSealed { .. })), "{native:?}");
 }
 
-// R: T3
 #[test]
 fn the_mode_is_told_and_changes_nothing() {
     let script = r#"
@@ -87,7 +86,7 @@ fn sources() -> Vec<(String, String)> {
     sources
 }
 
-// R: W4: what a call is called by is our slot; a number of the upstream's is only known of further choices.
+// What a call is called by is our slot; a number of the upstream's is only known of further choices.
 #[test]
 fn words_that_do_not_leave_wire() {
     let sources = sources();

@@ -1,4 +1,4 @@
-//! Every type of event with every field: what it says as JSON, and that `docs/events.md` says the same. R: E1, D2
+//! Every type of event with every field: what it says as JSON, and that `docs/events.md` says the same.
 //!
 //! `logs/every-kind.jsonl` has them all; `logs/demo-time.jsonl` is what a turn of the demo model wrote, shown on the page.
 
@@ -60,7 +60,6 @@ fn fields(value: &Map<String, Value>, found: &mut BTreeSet<String>) {
     }
 }
 
-// R: D2
 #[test]
 fn the_page_names_every_type_with_its_fields() {
     let page = page();
@@ -88,7 +87,6 @@ fn the_page_names_every_type_with_its_fields() {
     }
 }
 
-// R: D2
 #[test]
 fn the_log_on_the_page_is_a_real_one() {
     let shown = lines(&logs().join("demo-time.jsonl"));

@@ -1,4 +1,4 @@
-//! The events as JSON, and logs of earlier releases. R: E1
+//! The events as JSON, and logs of earlier releases.
 
 use crate::script::{self, ScriptedTurn};
 use proptest::prelude::*;

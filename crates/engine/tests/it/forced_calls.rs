@@ -1,4 +1,4 @@
-//! A call that whoever asks wants to see: in the first step, and in no other. // R: T13
+//! A call that whoever asks wants to see: in the first step, and in no other.
 
 use crate::script::{self, ScriptedTurn};
 use throughline_engine::{Turn, TurnAction, TurnOutput};

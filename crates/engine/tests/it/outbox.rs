@@ -55,7 +55,6 @@ fn actions_wait_for_the_append_of_their_events() {
     assert!(outbox.is_empty());
 }
 
-// R: P3
 #[test]
 fn what_only_looks_waits_for_nothing() {
     let mut outbox = Outbox::new();

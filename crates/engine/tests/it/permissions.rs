@@ -1,4 +1,4 @@
-//! Permissions in one word: what each preset decides, and that the agent's own rules come first. R: A1
+//! Permissions in one word: what each preset decides, and that the agent's own rules come first.
 
 use crate::script::{ScriptedTurn, setup};
 use serde_json::json;

@@ -89,7 +89,7 @@ fn anonymous(scripted: &ScriptedTurn) -> Vec<Message> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// R: T6, M1: eager and barrier, serial and parallel, end in the same history for pure and read tools.
+    /// Eager and barrier, serial and parallel, end in the same history for pure and read tools.
     #[test]
     fn eager_and_barrier_end_in_the_same_history(steps in prop::collection::vec(step(), 1..4), lag in 0..6usize) {
         let barrier = run("barrier; serial", &steps, lag);
@@ -99,7 +99,7 @@ proptest! {
         }
     }
 
-    /// R: T9, M10: every call that a request speaks of has its outcome, in recorded order, once.
+    /// Every call that a request speaks of has its outcome, in recorded order, once.
     #[test]
     fn requests_hold_pairs_in_order(steps in prop::collection::vec(step(), 1..4), lag in 0..6usize) {
         let scripted = run("eager; parallel", &steps, lag);
@@ -147,7 +147,7 @@ proptest! {
         prop_assert_eq!(turn.history(), scripted.turn.history(), "restored from a joined log");
     }
 
-    /// R: S3: a crash after any event, then a takeover: every call gets one outcome and the turn ends.
+    /// A crash after any event, then a takeover: every call gets one outcome and the turn ends.
     #[test]
     fn a_crash_after_any_event_ends_truthfully(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {
         let scripted = run("eager; serial", &steps, lag);

@@ -40,7 +40,6 @@ fn outcomes(scripted: &ScriptedTurn) -> Vec<CallOutcome> {
     steps.flat_map(|step| step.calls.iter().map(|(_, outcome)| outcome.clone())).collect()
 }
 
-// R: T1, T2
 #[test]
 fn a_plain_answer_is_one_message() {
     let scripted = check(
@@ -60,7 +59,7 @@ fn a_plain_answer_is_one_message() {
     assert_eq!(scripted.message().blocks.len(), 2);
 }
 
-// R: T4, T6: a read starts while the model talks; its result is shown at once and told in the next step.
+// A read starts while the model talks; its result is shown at once and told in the next step.
 #[test]
 fn a_read_starts_early_and_the_next_step_knows_its_result() {
     let scripted = check(
@@ -98,7 +97,7 @@ fn a_read_starts_early_and_the_next_step_knows_its_result() {
     assert_eq!(message.stats.unwrap().saved_by_eager_ms, 100);
 }
 
-// R: T6: the barrier exactly.
+// The barrier exactly.
 #[test]
 fn after_stream_waits_for_the_commit() {
     check(
@@ -122,7 +121,7 @@ fn after_stream_waits_for_the_commit() {
     );
 }
 
-// R: T6: a write waits for the commit and for a person; a gesture passes it.
+// A write waits for the commit and for a person; a gesture passes it.
 #[test]
 fn a_write_asks_and_a_gesture_fires_meanwhile() {
     check(
@@ -158,7 +157,7 @@ fn a_write_asks_and_a_gesture_fires_meanwhile() {
     );
 }
 
-// R: A2, T8: no call after it runs, every other one is closed truthfully, and the model is not asked again.
+// No call after it runs, every other one is closed truthfully, and the model is not asked again.
 #[test]
 fn a_denial_can_stop_the_turn() {
     let scripted = check(
@@ -206,7 +205,6 @@ fn a_denial_can_stop_the_turn() {
     ));
 }
 
-// R: A2, A3, T8
 #[test]
 fn a_denial_that_stops_answers_what_was_asked_and_nothing_else() {
     let script = |last: &str| {
@@ -236,7 +234,7 @@ fn a_denial_that_stops_answers_what_was_asked_and_nothing_else() {
     }
 }
 
-// R: A4, T7: a waiting call gives up its place; recorded in call order all the same.
+// A waiting call gives up its place; recorded in call order all the same.
 #[test]
 fn serial_goes_past_a_question_and_records_in_call_order() {
     let scripted = check(
@@ -268,7 +266,6 @@ fn serial_goes_past_a_question_and_records_in_call_order() {
     assert!(reported[0].contains("not today") && reported[1] == "read", "{reported:?}");
 }
 
-// R: T7
 #[test]
 fn parallel_tools_are_shown_as_they_finish() {
     let scripted = check(
@@ -299,7 +296,7 @@ fn parallel_tools_are_shown_as_they_finish() {
     assert_eq!(reported, ["one", "two"]);
 }
 
-// R: T4: a failed, timed-out or unknown tool never ends the turn.
+// A failed, timed-out or unknown tool never ends the turn.
 #[test]
 fn no_tool_ends_the_turn() {
     let scripted = check(
@@ -350,7 +347,7 @@ fn no_tool_ends_the_turn() {
     assert!(reported[3].contains("/city: expected a string"), "{reported:?}");
 }
 
-// R: T4: iterations, then one last step with tools off.
+// Iterations, then one last step with tools off.
 #[test]
 fn the_limit_gives_one_last_step_without_tools() {
     let scripted = check(
@@ -404,7 +401,6 @@ fn a_call_in_the_last_step_is_refused_and_the_turn_ends() {
     );
 }
 
-// R: T4
 #[test]
 fn a_reply_cut_by_length_runs_nothing_and_says_so() {
     let scripted = check(
@@ -425,7 +421,6 @@ fn a_reply_cut_by_length_runs_nothing_and_says_so() {
     assert!(outcomes(&scripted).is_empty(), "a call of a cut reply is not told to the model");
 }
 
-// R: T11
 #[test]
 fn retries_with_backoff_before_the_first_token() {
     check(
@@ -457,7 +452,6 @@ fn output_lengths(scripted: &ScriptedTurn, request: usize) -> Vec<usize> {
     outcomes.map(|outcome| outcome.output().map_or(0, |output| output.text.len())).collect()
 }
 
-// R: T11
 #[test]
 fn a_history_that_is_too_long_is_told_once_more_with_less_of_old_results() {
     let long = "x".repeat(9_000);
@@ -497,7 +491,6 @@ fn a_history_that_is_too_long_is_told_once_more_with_less_of_old_results() {
     assert_eq!(logged[0].output().map(|output| output.text.len()), Some(9_000));
 }
 
-// R: T11
 #[test]
 fn a_history_without_long_results_cannot_be_told_shorter_and_is_not_tried_twice() {
     check(
@@ -557,7 +550,7 @@ fn when_nothing_helps_the_error_is_in_the_message() {
     );
 }
 
-// R: T3: no silent downgrade, not even to a fallback.
+// No silent downgrade, not even to a fallback.
 #[test]
 fn tools_unsupported_says_how_to_switch() {
     let scripted = check(
@@ -572,7 +565,6 @@ fn tools_unsupported_says_how_to_switch() {
     assert!(scripted.message().error.unwrap().remedy.contains("text"));
 }
 
-// R: T11, W5
 #[test]
 fn a_broken_stream_keeps_what_was_shown() {
     let scripted = check(
@@ -605,7 +597,7 @@ fn a_broken_stream_keeps_what_was_shown() {
     assert!(outcomes(&scripted).is_empty());
 }
 
-// R: T8: stop tells the truth about each call, and does not wait for ever.
+// Stop tells the truth about each call, and does not wait for ever.
 #[test]
 fn stop_while_tools_run() {
     let scripted = check(
@@ -719,7 +711,7 @@ fn a_second_stop_does_not_wait() {
     );
 }
 
-// R: T8: one call ends, the turn goes on.
+// One call ends, the turn goes on.
 #[test]
 fn one_call_can_be_stopped() {
     check(
@@ -820,7 +812,6 @@ fn a_client_side_tool_without_a_client_says_so_at_once() {
     );
 }
 
-// R: T10
 #[test]
 fn circles_get_a_note_then_a_question_then_a_stop() {
     let round = "open A t\nseal A {}\nok A same\nfinish tool_calls\n";
@@ -909,7 +900,7 @@ fn a_contradicted_early_read_runs_again_and_only_the_last_counts() {
     assert_eq!(scripted.message().calls().next().unwrap().seen_by_model, Some(false));
 }
 
-// --- what is not text and not a call --- R: W9
+// --- what is not text and not a call ---
 
 #[test]
 fn refusals_pictures_sound_and_sources_are_kept() {
@@ -968,7 +959,7 @@ fn provider_state_is_kept_beside_the_log_and_echoed() {
     assert!(!log.contains("signature"), "it is never served");
 }
 
-// --- after a crash --- R: S3
+// --- after a crash ---
 
 /// Restores from the log so far and takes over.
 fn take_over(
@@ -1137,7 +1128,7 @@ fn a_provider_may_pause_a_few_times() {
     assert_eq!(scripted.requests.len(), 3);
 }
 
-// --- what the user says in mid-turn --- R: T14
+// --- what the user says in mid-turn ---
 
 /// The texts of a request's messages: `user …`, or `step …` with its outcomes.
 fn history(scripted: &ScriptedTurn) -> Vec<String> {
@@ -1154,7 +1145,7 @@ fn history(scripted: &ScriptedTurn) -> Vec<String> {
         .collect()
 }
 
-// R: T14, T9: after all outcomes, before the next model call; nothing stands between a call and its outcome.
+// After all outcomes, before the next model call; nothing stands between a call and its outcome.
 #[test]
 fn a_message_is_taken_in_when_the_step_and_its_calls_are_over() {
     let scripted = check(
@@ -1210,7 +1201,7 @@ fn a_message_is_taken_in_when_the_step_and_its_calls_are_over() {
     assert_eq!(message.text(), "let me see\n\n20 °C", "it is no answer");
 }
 
-// R: T14: the model would have stopped; the turn goes on with a step that does not count as a round of tools.
+// The model would have stopped; the turn goes on with a step that does not count as a round of tools.
 #[test]
 fn a_message_gets_a_step_of_its_own_if_the_model_would_have_stopped() {
     let scripted = check(
@@ -1248,7 +1239,7 @@ fn a_message_gets_a_step_of_its_own_if_the_model_would_have_stopped() {
     );
 }
 
-// R: T14: what waits for the end, came in the last step, or was taken back is in no event and in no history.
+// What waits for the end, came in the last step, or was taken back is in no event and in no history.
 #[test]
 fn what_is_not_taken_in_is_handed_back() {
     let table = [
@@ -1285,7 +1276,7 @@ fn what_is_not_taken_in_is_handed_back() {
     }
 }
 
-// R: T14: a reply that the provider paused, or that a crash cut, is not interrupted by a message.
+// A reply that the provider paused, or that a crash cut, is not interrupted by a message.
 #[test]
 fn a_message_waits_for_the_whole_of_a_paused_reply() {
     check(
@@ -1311,7 +1302,7 @@ fn a_message_waits_for_the_whole_of_a_paused_reply() {
     );
 }
 
-// --- what a running tool asks --- R: L6, T8
+// --- what a running tool asks ---
 
 const ASKING: &str = "tools sign:read weather:read; parallel
     open A sign
@@ -1356,14 +1347,14 @@ fn a_running_tool_asks_and_is_told() {
             end completed"#
         ),
     );
-    // The time that a person took is a person's, not the tool's. R: U5
+    // The time that a person took is a person's, not the tool's.
     let stats = scripted.message().stats.expect("totals");
     let spent: Vec<(String, u64)> =
         stats.segments.iter().map(|segment| (script::word(&segment.kind), segment.ms)).collect();
     assert_eq!(spent, [("approval_wait".to_owned(), 700), ("tool".to_owned(), 300)]);
 }
 
-// R: T8: every question ends, and its tool is told exactly once.
+// Every question ends, and its tool is told exactly once.
 #[test]
 fn a_question_ends_in_one_way() {
     let table = [
@@ -1429,7 +1420,7 @@ fn a_tool_may_ask_so_often_and_no_more() {
     assert_eq!(scripted.lines[scripted.lines.len() - 2..], ["problem questions_limit", "! tell A 3 cancel"]);
 }
 
-// R: L5, L6: time stands still while a person is asked, up to a limit.
+// Time stands still while a person is asked, up to a limit.
 #[test]
 fn the_time_limit_stands_still_while_a_person_is_asked() {
     // The tool may run 30 s, and has 5 s more to say so.
@@ -1460,7 +1451,7 @@ fn the_time_limit_stands_still_while_a_person_is_asked() {
     }
 }
 
-// --- what a connected client runs --- R: L2
+// --- what a connected client runs ---
 
 // The first answer in time wins.
 #[test]
@@ -1526,7 +1517,7 @@ fn what_a_client_says_is_what_the_model_is_told() {
     }
 }
 
-// R: T11, L2: what is waited for is said once it is long enough to be noticed.
+// What is waited for is said once it is long enough to be noticed.
 #[test]
 fn a_silent_upstream_and_a_silent_client_are_told() {
     let reasons = |script: &str| -> Vec<throughline_engine::WaitReason> {
@@ -1617,7 +1608,7 @@ fn an_answer_belongs_to_its_start() {
     assert_eq!(results, ["result A success frowned"]);
 }
 
-// R: S3: the wait survives a restart: the same offer again, the rest of the time, one answer.
+// The wait survives a restart: the same offer again, the rest of the time, one answer.
 #[test]
 fn a_client_is_still_asked_after_a_restart() {
     let script = r#"tools page:write:client; approve; continue

@@ -1,4 +1,4 @@
-//! Text rules: what people are shown and what the model is told. Texts arrive in pieces, and any split gives the same. R: T17
+//! Text rules: what people are shown and what the model is told. Texts arrive in pieces, and any split gives the same.
 
 use crate::script::{ScriptedTurn, setup, start};
 use proptest::prelude::*;

@@ -2,7 +2,6 @@
 //! holds where nothing is. In the languages of the page, side by side, so that none lacks a word.
 //!
 //! A field of the configuration that has no row here fails a test: `every_field_of_an_agent_is_described`.
-// R: U4, O4
 
 use self::FieldKind::{Choice, Json, Lines, Long, Model, Number, Switch};
 use crate::error::ApiError;
@@ -559,7 +558,6 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    // R: U4
     #[test]
     fn no_language_lacks_a_word() {
         for part in FIELD_GROUPS {

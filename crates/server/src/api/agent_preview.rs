@@ -1,6 +1,5 @@
 //! Preview of agent settings before they are saved: the prompt, the offered tools, and the outlook of one call. Stores
 //! nothing and runs nothing.
-// R: U4, X5, A1
 
 use super::agents::{AgentSettings, find_agent, invalid_agent};
 use super::tools::{load_remembered, no_arguments, tool_list};

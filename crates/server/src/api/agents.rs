@@ -3,7 +3,6 @@
 //! An agent made here has a prompt, models among the upstreams that there are, and rules for the tools that there are. What
 //! runs code or decides where keys are sent (upstreams, MCP servers, commands, HTTP tools, folders) is in the configuration
 //! alone, and has no field here.
-// R: O4, R4
 
 use super::page::ListPage;
 use super::view::{mode_and_protocol, tool_infos};

@@ -1,5 +1,4 @@
 //! Answers to the questions of a turn: whether a call may run, and what a running tool asks.
-// R: A2, A3, A4, L6
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};

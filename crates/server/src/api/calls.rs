@@ -1,5 +1,4 @@
 //! Calls of a running turn: stop one, or answer one that the caller was asked to run.
-// R: L2, T8
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};

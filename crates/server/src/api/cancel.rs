@@ -1,5 +1,4 @@
 //! Stopping a turn.
-// R: T8
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;

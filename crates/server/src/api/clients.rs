@@ -1,5 +1,4 @@
 //! Tools that a page or app runs itself, declared without a WebSocket.
-// R: L2
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};

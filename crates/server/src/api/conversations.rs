@@ -1,5 +1,4 @@
 //! Conversations: made, listed, searched, renamed, filed, deleted and brought back. Each is a tree of turns.
-// R: S4
 
 mod fork;
 pub(crate) mod shares;

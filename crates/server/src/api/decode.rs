@@ -1,5 +1,4 @@
 //! Decoding of a recorded response of an upstream, as in turns. Nothing is stored or run.
-// R: U3
 
 use super::view::variant_name;
 use crate::error::{ApiError, ErrorResponse};

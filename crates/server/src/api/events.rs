@@ -1,5 +1,4 @@
 //! The events of a turn over SSE.
-// R: E2, S2
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};

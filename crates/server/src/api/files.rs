@@ -2,7 +2,6 @@
 //!
 //! A file is data and never a page: it is given out as an attachment that a browser neither renders nor guesses about, with
 //! a policy under which nothing in it could run if it were rendered all the same.
-// R: S4, R4
 
 mod pdf;
 mod sniff;
@@ -385,7 +384,6 @@ fn attachment(name: &str) -> HeaderValue {
 mod tests {
     use super::*;
 
-    // R: R4
     #[test]
     fn a_name_is_shown_and_never_followed() {
         for (given, expected) in [
@@ -405,7 +403,6 @@ mod tests {
         assert_eq!(display_name(&"x".repeat(300), "image/png").chars().count(), FILE_NAME_CHARS_MAX);
     }
 
-    // R: R4
     #[test]
     fn a_header_cannot_be_left_by_a_name() {
         for (name, header) in [

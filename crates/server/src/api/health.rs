@@ -1,5 +1,4 @@
 //! Liveness and readiness. Neither reveals user data, so neither needs a key.
-// R: O2
 
 use crate::net::ConnectionInfo;
 use crate::state::AppState;

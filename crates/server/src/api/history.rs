@@ -1,5 +1,4 @@
 //! The history of tool calls: which there were, what became of each, and where the time of a turn went.
-// R: S4, U5
 
 mod metrics;
 mod turns;

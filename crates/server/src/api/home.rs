@@ -1,6 +1,5 @@
 //! `/home`: what this is, how a client is connected, and where the documentation is. Whoever opens the address of a server that
 //! was built without the page comes here, too.
-// R: R4
 
 use super::page_file::{CSS, HTML, JAVASCRIPT, StaticFile};
 use crate::state::AppState;

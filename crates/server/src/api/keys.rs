@@ -1,5 +1,4 @@
 //! Keys: created, listed and revoked with the scope `admin`. Only the response to the creation has the secret.
-// R: R4
 
 use super::page::PageQuery;
 use crate::error::{ApiError, ErrorResponse};

@@ -1,5 +1,4 @@
 //! Messages that users send while a turn runs: send, list, retract.
-// R: T14
 
 use super::turns::{InputPart, input_parts};
 use crate::error::{ApiError, ErrorResponse};
@@ -89,7 +88,6 @@ async fn send_message(
 }
 
 /// Input of a message to a running turn; its files stay as long as the turn does.
-// R: T12
 pub(crate) async fn message_input(
     state: &AppState,
     user: &str,

@@ -1,5 +1,4 @@
 //! `GET /metrics`, and `POST /v1/telemetry/frames` for what only the page can see.
-// R: O1
 
 use super::page::ListPage;
 use crate::error::{ApiError, ErrorResponse};

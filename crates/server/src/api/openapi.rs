@@ -1,6 +1,5 @@
 //! The description of the whole API as OpenAPI 3.1: routes and bodies from the handlers themselves, events and messages from
 //! `schemas.json`, which a test compares with every event there is.
-// R: E5
 
 use crate::state::AppState;
 use axum::response::{IntoResponse, Response};
@@ -338,7 +337,6 @@ async fn get_openapi(headers: HeaderMap) -> Response {
 mod tests {
     use super::*;
 
-    // R: E5
     #[test]
     fn narrowed_schemas_exist() {
         let document = crate::openapi_document();

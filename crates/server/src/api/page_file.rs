@@ -1,5 +1,4 @@
 //! A file of a page that the program carries in itself, with what lets it run nothing but itself.
-// R: R4
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};

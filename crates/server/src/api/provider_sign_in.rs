@@ -1,5 +1,4 @@
 //! The browser's way to the provider and back. What goes wrong is a page with a sentence, since a person stands there.
-// R: O5
 
 use super::page_file::HTML;
 use super::sign_in::{LOGIN_COOKIE, SECURE_LOGIN_COOKIE, login_cookie};
@@ -132,7 +131,6 @@ fn error_page(error: &ApiError) -> Response {
 mod tests {
     use super::*;
 
-    // R: R4
     #[test]
     fn somebody_returns_to_a_path_of_the_page_and_nowhere_else() {
         for (text, path) in [
@@ -167,7 +165,6 @@ mod tests {
         assert_eq!(own_path(&format!("/{}", "a".repeat(RETURN_TO_BYTES_MAX))), None);
     }
 
-    // R: R4
     #[test]
     fn the_cookie_of_a_page_over_https_can_be_set_by_no_other_host() {
         let over_https = cookie("https://chat.example.com", "x");

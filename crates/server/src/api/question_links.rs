@@ -1,6 +1,5 @@
 //! The page behind an approval link of a chat, and its API. The link is its key: good for the
 //! questions of one answer, once.
-// R: A3, A5
 
 use super::page_file::{HTML, JAVASCRIPT, StaticFile};
 use crate::chat_questions::{self, LINK_PATH};

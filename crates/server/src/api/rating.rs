@@ -1,5 +1,4 @@
 //! Ratings of answers: up or down, and why.
-// R: O2, U8
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};

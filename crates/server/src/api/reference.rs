@@ -1,6 +1,5 @@
 //! `/docs`: the API to read and to try, one page of our own. It loads nothing from anywhere else and has no inline script or
 //! style, so the strictest policy holds for it.
-// R: E5, R4
 
 use super::page_file::{CSS, HTML, JAVASCRIPT, StaticFile};
 use crate::state::AppState;

@@ -1,5 +1,4 @@
 //! Answers that hold for later calls: which there are, and taking one back.
-// R: A2
 
 use super::page::{ListPage, PageQuery};
 use crate::error::{ApiError, ErrorResponse};

@@ -1,5 +1,4 @@
 //! Retry of an ended call: a turn that begins with the same call, so that the model learns its result and continues.
-// R: T16
 
 use super::turns::TurnStarted;
 use crate::error::{ApiError, ErrorResponse};

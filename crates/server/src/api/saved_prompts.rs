@@ -1,5 +1,4 @@
 //! Prompts that a person has saved, to be put into messages.
-// R: U6
 
 use super::page::ListPage;
 use crate::error::{ApiError, ErrorResponse};

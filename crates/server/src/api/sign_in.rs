@@ -1,5 +1,4 @@
 //! Ways into the server for a browser, and out of it.
-// R: R4, O5
 
 use super::keys::CreatedKey;
 use crate::error::{ApiError, ErrorResponse};

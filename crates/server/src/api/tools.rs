@@ -1,5 +1,4 @@
 //! Tools: what there is, what a reply would call, and running one by hand.
-// R: L1, L3, X2, A1
 
 use super::agents::require_agent;
 use super::page::ListPage;

@@ -1,5 +1,4 @@
 //! Turns: start one, look at one.
-// R: E2, T12
 
 mod list;
 
@@ -311,7 +310,6 @@ fn past_messages(messages: Vec<PastMessage>, bytes_max: u32) -> Result<Vec<Messa
 ///
 /// # Errors
 /// Too little or too much input; a file is missing or is no picture.
-// R: T12
 pub(crate) async fn input_parts(
     state: &AppState,
     user: &str,

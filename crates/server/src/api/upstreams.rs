@@ -1,5 +1,4 @@
 //! Configured upstreams and their readiness. Keys are never shown.
-// R: R4
 
 mod connect;
 pub(crate) mod probe;

@@ -1,5 +1,4 @@
 //! People who use the server: added, changed and removed with the scope `admin`.
-// R: O5
 
 use super::page::{ListPage, PageQuery};
 use crate::error::{ApiError, ErrorResponse};

@@ -1,6 +1,5 @@
 //! `POST /v1/audio/speech` and `POST /v1/audio/transcriptions`: handed on to a configured voice or ears, in OpenAI's format.
 //! `GET /v1/voices` names those there are.
-// R: V1, E2
 
 use super::passthrough;
 use crate::error::{ApiError, ErrorResponse};

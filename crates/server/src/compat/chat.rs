@@ -3,7 +3,6 @@
 //! The client's connection is the turn's life line here, as everywhere that this API is spoken: closing it stops the turn.
 //! But an answer that ended with calls for the client's own tools leaves the turn waiting for their results, which come
 //! with another request.
-// R: E2, T13
 
 mod file_extractor;
 mod request_body;
@@ -346,7 +345,6 @@ fn client_tool(tool: DeclaredTool) -> ClientToolSpec {
 }
 
 /// The files that the request names, as far as they are the user's.
-// R: T12
 async fn load_files(
     state: &AppState,
     principal: &Principal,

@@ -1,7 +1,6 @@
 //! APIs of others, for clients that exist: each a way to start a turn of ours and to read it in another form. What is said
 //! and how is decided in [`surface`](crate::surface); here are only HTTP, who asks, and what becomes of a turn whose client
 //! is gone.
-// R: E2
 
 pub(crate) mod audio;
 pub(crate) mod chat;

@@ -174,7 +174,6 @@ impl ModelEntry {
 }
 
 /// The agents that this user can name, those that were made over the API among them.
-// R: O4
 pub(super) async fn visible_agents(state: &AppState, principal: &Principal) -> Result<Vec<Agent>, ApiError> {
     load_user_agents(&state.app, &*state.catalog, &principal.user).await?;
     Ok(state.app.agents_for(&Some(principal.user.clone())))

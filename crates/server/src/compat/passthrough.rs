@@ -1,6 +1,5 @@
 //! `POST /v1/completions` and `POST /v1/embeddings`: handed on to the upstream that the model names, and its answer back. No
 //! turn, no tool and no agent's prompt has a part in it.
-// R: E2
 
 use crate::compat::models::{self, ModelSelector};
 use crate::error::{ApiError, ErrorResponse};

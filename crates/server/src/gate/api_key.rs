@@ -105,7 +105,6 @@ mod tests {
         }
     }
 
-    // R: R4
     #[test]
     fn a_key_is_read_as_it_was_made_and_its_secret_is_nowhere_else() {
         let key = ApiKey::mint().unwrap();
@@ -121,7 +120,6 @@ mod tests {
         }
     }
 
-    // R: R4
     #[test]
     fn another_secret_of_the_same_id_is_another_key() {
         let (key, other) = (ApiKey::mint().unwrap(), ApiKey::mint().unwrap());
@@ -132,7 +130,6 @@ mod tests {
         assert!(!key.matches(&empty), "a row without a hash fits no key");
     }
 
-    // R: R2, R4
     #[test]
     fn what_is_no_key_of_ours_is_none() {
         let good = ApiKey::mint().unwrap().reveal();

@@ -1,5 +1,4 @@
 //! Limits on a request's body while it is read: size, time, depth. Nothing is buffered here.
-// R: R2, R4
 
 use crate::error::ApiError;
 use axum::body::{Body, Bytes, HttpBody};
@@ -216,7 +215,6 @@ mod tests {
         }
     }
 
-    // R: R2
     #[test]
     fn depth_is_counted_outside_of_texts_for_every_cut() {
         check(r#"{"a":[{"b":[]}]}"#, 4, false);

@@ -1,5 +1,4 @@
 //! The credential of a request: a key in a header, or a ticket in the address.
-// R: R4
 
 use super::route_rules;
 use crate::error::ApiError;

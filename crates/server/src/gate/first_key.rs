@@ -1,5 +1,4 @@
 //! The first key: made at the first start, so that nobody has to know how before anything works.
-// R: R4
 
 use super::key_ring::{MintError, NewApiKey};
 use super::{ApiKey, Gate};

@@ -2,7 +2,6 @@
 //! headers that every response carries.
 //!
 //! One layer around all routes. It denies by default: a route without a rule is refused.
-// R: R4
 
 mod api_key;
 mod body;

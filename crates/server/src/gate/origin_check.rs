@@ -1,6 +1,5 @@
 //! Checks of `Host` and `Origin`, and CORS. Any page in the user's browser can send requests to this machine; its
 //! permissions are decided here, before anything else.
-// R: R4
 
 use crate::error::ApiError;
 use crate::net::ConnectionInfo;
@@ -284,7 +283,6 @@ mod tests {
         assert_eq!(got, expected, "{headers:?}");
     }
 
-    // R: R4
     #[test]
     fn only_names_of_ours_are_answered() {
         for host in [
@@ -333,7 +331,6 @@ mod tests {
         check(&[("host", "localhost"), ("host", "evil.example")], "unknown_host");
     }
 
-    // R: R4
     #[test]
     fn only_pages_of_ours_may_ask() {
         let host = ("host", "localhost:8787");
@@ -364,7 +361,6 @@ mod tests {
         check(&[("host", "evil.example"), ("origin", "http://evil.example")], "unknown_host");
     }
 
-    // R: R4
     #[test]
     fn who_shows_a_good_key_comes_under_any_name_and_out_of_any_program() {
         let host = ("host", "localhost:8787");
@@ -395,7 +391,6 @@ mod tests {
         }
     }
 
-    // R: R4
     #[test]
     fn a_program_with_a_page_inside_may_ask_for_leave_to_show_a_key() {
         let leave = |origin, wanted| {
@@ -425,7 +420,6 @@ mod tests {
         }
     }
 
-    // R: R4
     #[test]
     fn what_a_page_embeds_is_refused_and_going_there_is_not() {
         let host = ("host", "localhost:8787");
@@ -436,7 +430,6 @@ mod tests {
         check(&[host, ("sec-fetch-site", "none")], "own");
     }
 
-    // R: R4
     #[test]
     fn pages_of_other_networks_may_not_reach_into_this_one() {
         let private = [

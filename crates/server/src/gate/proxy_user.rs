@@ -3,7 +3,6 @@
 //!
 //! Browsers come through the proxy by themselves, also if a page of another site sends them, so such a request is let in only
 //! from the server's own page or from a program, and what changes something has to show that.
-// R: R4, O5
 
 use crate::error::ApiError;
 use crate::net::ConnectionInfo;

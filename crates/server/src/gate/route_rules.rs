@@ -1,5 +1,4 @@
 //! Access rules of all routes. A route without a rule is refused, so a new route is closed until it has one.
-// R: R4
 
 use crate::principal::KeyScope;
 use http::Method;
@@ -164,7 +163,6 @@ pub(super) fn request_kind(pattern: &str, method: &Method) -> RequestKind {
 mod tests {
     use super::*;
 
-    // R: R4
     #[test]
     fn the_longest_rule_decides_and_what_has_none_is_nobodys() {
         for (method, pattern, expected) in [
@@ -185,7 +183,6 @@ mod tests {
         }
     }
 
-    // R: R4, E5
     #[test]
     fn every_route_has_a_rule() {
         let routes = crate::openapi().paths.paths;

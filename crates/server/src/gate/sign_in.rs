@@ -1,5 +1,4 @@
 //! Browsers that are signed in: each gets a key of its own, which ends by itself.
-// R: R4, O5
 
 use super::ticket::TicketError;
 use super::{ApiKey, Gate, KeyInfo, NewApiKey, RandomnessError};

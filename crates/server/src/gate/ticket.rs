@@ -78,7 +78,6 @@ impl<T> TicketStore<T> {
 mod tests {
     use super::*;
 
-    // R: R4
     #[tokio::test(start_paused = true)]
     async fn a_ticket_is_good_once_and_for_its_time() {
         let tickets = TicketStore::new();
@@ -95,7 +94,6 @@ mod tests {
         assert_eq!(tickets.take(&late), None, "too old");
     }
 
-    // R: R2
     #[tokio::test(start_paused = true)]
     async fn so_many_may_be_open_and_old_ones_make_room() {
         let tickets = TicketStore::new();

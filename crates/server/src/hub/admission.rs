@@ -1,6 +1,5 @@
 //! Limit of running turns per key. Checking and reserving are one step under one lock: however many requests arrive at
 //! once, no more turns run than the limit allows.
-// R: R4
 
 use super::Hub;
 use super::running_turns::TurnEntry;

@@ -1,5 +1,4 @@
 //! Graceful shutdown: turns finish, or are handed over to the next process that opens the store.
-// R: O2
 
 use super::Hub;
 use std::time::Duration;

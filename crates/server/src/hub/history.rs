@@ -1,5 +1,4 @@
 //! History of a turn: the path through its conversation, and the messages that each turn on it adds.
-// R: S4
 
 use super::Hub;
 use crate::error::ApiError;

@@ -1,6 +1,5 @@
 //! Posts with one `Idempotency-Key` are started one after another: all but the first find its turn, and none of them
 //! counts against the limit of turns. Across servers the catalog decides.
-// R: R3
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,4 @@
 //! The deltas of a turn that has ended become few: who reads it later wants the text and not the pace at which it came.
-// R: S1
 
 use super::Hub;
 use crate::viewer::merge_deltas;

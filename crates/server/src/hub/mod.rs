@@ -132,7 +132,6 @@ impl Hub {
     }
 
     /// True once all turns that were open at startup are running again.
-    // R: S2
     pub fn is_ready(&self) -> bool {
         self.0.ready.load(Ordering::Acquire) && !self.0.stopping.is_cancelled()
     }

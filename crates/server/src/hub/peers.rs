@@ -1,7 +1,6 @@
 //! Several servers over one database. A command to a turn that another server runs is stored as the request that it is, and
 //! the owner answers it with its own routes: status and body are those of the owner. A turn whose server is gone is
 //! taken over while this one runs.
-// R: S6, S7
 
 use super::Hub;
 use crate::error::{ApiError, ErrorDetail, ErrorResponse};

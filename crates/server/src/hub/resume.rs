@@ -1,5 +1,4 @@
 //! Turns that were running when the server stopped, however it stopped: they go on before it calls itself ready.
-// R: S2, S3
 
 use super::history::HistoryError;
 use super::running_turns::{TurnInfo, model_of};

@@ -95,7 +95,6 @@ impl Hub {
         (hooks, TurnEndReceiver { ended })
     }
 
-    // R: A2
     async fn store_remembered(
         &self,
         user: &str,
@@ -188,7 +187,6 @@ impl Hub {
     }
 
     /// Starts the next turn with messages that were sent during a turn and not delivered by its end.
-    // R: T14
     fn start_next_with<'a>(
         &'a self,
         user: &'a str,

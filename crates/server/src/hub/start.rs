@@ -1,5 +1,4 @@
 //! From a request to a running turn: the row first, then the turn, and the answer only when its first event is durable.
-// R: S2, E2
 
 use super::admission::TurnAdmission;
 use super::history::HistoryError;

@@ -1,6 +1,5 @@
 //! Messages to running turns: stored until the turn ends, so that an accepted message survives the death of the
 //! process.
-// R: T14, S2
 
 use super::Hub;
 use crate::turn_log;

@@ -58,7 +58,6 @@ const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 #[non_exhaustive]
 pub enum BindError {
     /// Whoever reaches the address could use everything.
-    // R: R4
     #[error(
         "{address} can be reached from elsewhere, and without keys whoever does could use every tool and model"
     )]

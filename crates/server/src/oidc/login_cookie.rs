@@ -101,7 +101,6 @@ mod tests {
         LoginState { state: text("s"), nonce: text("n"), verifier: text("v"), return_to: text("/") }
     }
 
-    // R: R4, O5
     #[test]
     fn a_cookie_is_good_once_for_its_state_and_in_its_time() {
         let states = LoginStates::new();

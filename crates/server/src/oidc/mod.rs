@@ -2,7 +2,6 @@
 //!
 //! It keeps no session: who has signed in gets a key of their browser, as behind a link of `throughline serve`. What a sign-in
 //! needs until it is finished is in a cookie of the browser that began it.
-// R: O5, R4
 
 mod fetch;
 mod login_cookie;

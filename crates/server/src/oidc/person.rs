@@ -81,7 +81,6 @@ mod tests {
         assert_eq!(got, expected, "{claims}");
     }
 
-    // R: O5, R4
     #[test]
     fn claims_name_a_person_or_nobody() {
         let ann = || json!({"sub": "7", "email": "Ann@Example.com", "email_verified": true, "preferred_username": "ann"});

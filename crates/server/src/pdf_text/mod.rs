@@ -2,7 +2,6 @@
 //!
 //! The program runs itself as the reader, confined as programs of tools are: it can open no socket, write nothing but its own
 //! empty folder, and has limits of memory and time. What it had read before it was ended counts.
-// R: T12, R4, R2
 
 mod reader;
 
@@ -430,7 +429,6 @@ mod tests {
         ReaderLine::Page { page, text: Some(text.to_owned()) }
     }
 
-    // R: R2, T12
     #[test]
     fn what_was_read_before_a_limit_counts_and_the_limit_is_named() {
         let document = ReaderLine::Document { pages: 3 };
@@ -487,7 +485,6 @@ mod tests {
         read.map_err(|error| error.code)
     }
 
-    // R: R2, R4
     #[cfg(unix)]
     #[tokio::test]
     async fn whatever_the_process_does_is_an_answer_in_time() {
@@ -510,7 +507,6 @@ mod tests {
         assert_eq!(run_script("exec sleep 1000", hurried).await, Err("slow_pdf"));
     }
 
-    // R: R2
     #[tokio::test]
     async fn whoever_waits_too_long_for_a_process_is_told_so() {
         let texts =
@@ -522,7 +518,6 @@ mod tests {
         assert_eq!((error.code, error.retry_after_s), ("pdf_readers_busy", Some(5)));
     }
 
-    // R: R2
     #[test]
     fn one_person_keeps_no_others_waiting() {
         let texts = PdfTexts::new(ServerLimits::default());

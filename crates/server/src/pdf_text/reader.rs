@@ -1,7 +1,6 @@
 //! The process that reads a PDF: the file on its input, the text of one page after another on its output.
 //!
 //! Nothing else happens in it. Whatever a broken file does to the library, to this process's memory or to its stack, ends here.
-// R: T12, R4
 
 use super::{PdfProblem, ReaderLine};
 use pdf_extract::{Document, Error, OutputError, PlainTextOutput, output_doc_page};
@@ -103,7 +102,6 @@ mod tests {
         ReaderLine::Page { page, text: Some(text.to_owned()) }
     }
 
-    // R: T12
     #[test]
     fn pages_come_one_after_another_from_the_one_that_is_asked_for() {
         let file = pdf(&["The first page", "", "The third page"]);

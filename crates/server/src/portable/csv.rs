@@ -1,5 +1,4 @@
 //! Calls as comma-separated values (RFC 4180), which spreadsheets open: so nothing in them may be a formula.
-// R: R4
 
 use throughline_store::CallRow;
 use throughline_wire::visible;
@@ -64,7 +63,6 @@ fn csv_field(text: &str) -> String {
 mod tests {
     use super::*;
 
-    // R: R4, A5
     #[test]
     fn no_field_is_a_formula_and_none_leaves_its_place() {
         for (given, written) in [

@@ -1,6 +1,5 @@
 //! A conversation from elsewhere into a store: its logs first, then the rows that name them, so that nothing is named that is
 //! not there.
-// R: S4
 
 use super::media::extract_media;
 use super::{IdMap, LineError, PortableConversation};

@@ -7,7 +7,6 @@
 //! ```
 //!
 //! Records and fields of a later version that this one does not know are left out; a higher `v` is refused.
-// R: S4
 
 use super::{EVENTS_PER_TURN_MAX, LineError, PortableConversation, PortableFiling, PortableTurn, TURNS_MAX};
 use crate::api::rating::RATING_REASON_CHARS_MAX;
@@ -245,7 +244,6 @@ mod tests {
         }
     }
 
-    // R: S4
     #[test]
     fn what_was_written_is_read_as_it_was() {
         for name in ["v1-tools", "v1-stopped", "v1-broken", "demo-time"] {
@@ -254,7 +252,6 @@ mod tests {
         }
     }
 
-    // R: S4
     #[test]
     fn a_log_that_breaks_off_anywhere_is_closed_when_it_is_read() {
         let whole = recorded("v1-tools");
@@ -272,7 +269,6 @@ mod tests {
         }
     }
 
-    // R: S4
     #[test]
     fn under_new_names_nothing_of_the_old_is_left() {
         let before = conversation(vec![recorded("v1-tools")]);
@@ -305,7 +301,6 @@ mod tests {
         assert!(rows.calls.iter().all(|call| call.tool_id.starts_with("turn_new")));
     }
 
-    // R: S4
     #[test]
     fn each_mistake_is_told_with_its_line() {
         let header = r#"{"type":"conversation","format":"throughline.conversation","v":1,"id":"c"}"#;
@@ -358,7 +353,6 @@ mod tests {
         }
     }
 
-    // R: S4
     #[test]
     fn messages_of_openai_become_turns_like_any_other() {
         let text = json!([

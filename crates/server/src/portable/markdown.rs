@@ -1,6 +1,5 @@
 //! A conversation as Markdown for people: nothing in it is invisible; what was said, calls folded away with everything they took and gave, pictures as
 //! links. It is not read in again.
-// R: S4
 
 use std::fmt::Write;
 use throughline_engine::CallStatus;
@@ -190,7 +189,6 @@ mod tests {
         AssistantMessage::from_events(&events)
     }
 
-    // R: S4
     #[test]
     fn everything_that_was_said_can_be_read() {
         let page = markdown("Every\nkind", &[of_log("every-kind")], &TestFileLinks);
@@ -213,7 +211,6 @@ mod tests {
         assert!(!page.contains("aGk="), "{page}");
     }
 
-    // R: A5
     #[test]
     fn nothing_on_the_page_is_invisible() {
         let call = ToolCallBlock {

@@ -1,5 +1,4 @@
 //! Media of a portable conversation: a reference to a stored file inside, the content itself in an exported text.
-// R: T12, S4
 
 use super::PortableConversation;
 use base64::Engine;

@@ -4,7 +4,6 @@
 //! A turn begins with what a user says and holds everything up to the next such message. System and developer messages are
 //! left out: what an agent is told is the agent's. The turns get logs like any other, so nothing else knows where they come
 //! from.
-// R: S4
 
 use super::{LineError, PortableConversation, PortableTurn, TURNS_MAX, event, stream_start};
 use serde::Deserialize;

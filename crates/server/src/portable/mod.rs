@@ -4,7 +4,6 @@
 //! Each turn is represented by its log. Everything else about it (message, history, calls) is folded from the log at
 //! the destination as well, so an imported turn is like any other. Provider state and the settings of the turn are not
 //! exported: they are never served.
-// R: S4
 
 pub(crate) mod csv;
 

@@ -2,7 +2,6 @@
 //!
 //! Frames end with LF only (`@ag-ui/client` 1.0.0 splits on `\n\n`), `id:` is the event's number, so that a browser's
 //! `EventSource` resumes by itself, and there is no `[DONE]`: the last event is `stream_end`.
-// R: E2
 
 use serde_json::json;
 use std::fmt::Write;

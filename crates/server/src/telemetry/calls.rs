@@ -1,5 +1,4 @@
 //! The history of tool calls as a fold of events: rows for the catalog.
-// R: S4, E1
 
 use super::meter::call_status;
 use std::collections::HashMap;

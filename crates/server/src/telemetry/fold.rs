@@ -2,7 +2,6 @@
 //!
 //! No clock, no exporter. What the events say is said at the time that they carry; only how long it took until a viewer
 //! could see a call is told by the caller, who knows when the log acknowledged it.
-// R: O1, E1
 
 use super::measurement::{
     CallAssessment, CallContent, CallDetected, CallMetrics, FailureMetrics, Measurement, StepMetrics,

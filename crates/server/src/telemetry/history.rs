@@ -1,6 +1,5 @@
 //! Writes the history of tool calls, and raw bytes of upstreams, behind the turns' backs: nothing waits for it, and nothing
 //! is lost by it, since what does not fit is read from the log again.
-// R: S4, S5, P2
 
 use super::calls::{CallChange, CallFold};
 use super::meter::TelemetryMeter;

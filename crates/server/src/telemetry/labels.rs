@@ -47,7 +47,6 @@ impl BoundedLabel {
 mod tests {
     use super::*;
 
-    // R: O1
     #[test]
     fn names_beyond_the_limit_are_one() {
         let tools = BoundedLabel::new(2);

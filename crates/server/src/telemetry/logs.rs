@@ -1,6 +1,5 @@
 //! Logs: what they say of turns, and how they leave the process: JSON lines for collectors, plain text on a terminal,
 //! secrets taken out of every line.
-// R: O1, R4
 
 use super::measurement::{CallDetected, CallMetrics, Measurement, StepMetrics, TurnMetrics};
 use super::meter::{call_status, turn_status};
@@ -226,7 +225,7 @@ where
         line.insert("msg".into(), fields.0.remove("message").unwrap_or_default());
         line.insert("target".into(), metadata.target().into());
         line.append(&mut fields.0);
-        // Whoever reads it at a terminal reads what is there. R: A5
+        // Whoever reads it at a terminal reads what is there.
         writeln!(writer, "{}", throughline_wire::visible::json(&serde_json::Value::Object(line)))
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! All of it is a fold of events that the log has acknowledged ([`TelemetryFold`]); it is never queried while a turn
 //! runs and never delays one. Names are in [`names`] only.
-// R: O1, E1
 
 pub(crate) mod labels;
 pub(crate) mod logs;

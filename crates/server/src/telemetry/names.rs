@@ -3,7 +3,6 @@
 //! The GenAI names are those that instrumentation emits today (OpenTelemetry GenAI semantic conventions, *Development*;
 //! a rename to `gen_ai.client.inference.*` is in flight, and is one constant each here). Dots become `_` and the unit
 //! is appended, as Prometheus has it. `docs/observability.md` is compared with [`METRICS`] by a test.
-// R: O1
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricKind {

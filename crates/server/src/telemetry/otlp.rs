@@ -2,7 +2,6 @@
 //!
 //! The exporter's client is a blocking one and lives on the batch processor's own thread: the asynchronous one panics
 //! there, for want of a runtime.
-// R: O1
 
 use super::redaction::Redaction;
 use super::span_sender::SpanSender;

@@ -1,5 +1,4 @@
 //! Where events become telemetry: one fold for each running turn, its findings to every exporter.
-// R: O1
 
 use super::calls::CallFold;
 use super::fold::{ContentCapture, TelemetryFold};

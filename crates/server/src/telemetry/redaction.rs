@@ -1,5 +1,4 @@
 //! Redaction of secrets in everything that leaves the process: logs, errors, labels, exports, spans.
-// R: R4, O1
 
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};

@@ -1,5 +1,4 @@
 //! When a user goes back to something simpler within a conversation.
-// R: O1
 
 use super::measurement::TurnChoice;
 use std::collections::{HashMap, VecDeque};
@@ -87,7 +86,6 @@ mod tests {
         TurnChoice { conversation: Some(conversation.into()), model: model.into(), mode: mode.into() }
     }
 
-    // R: O1
     #[test]
     fn changes_within_a_conversation_are_counted_once() {
         use UpstreamDelivery::{Streamed, Whole};

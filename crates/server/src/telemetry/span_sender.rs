@@ -1,5 +1,4 @@
 //! Sends spans, and logs in words of ours when the collector does not take them.
-// R: O1
 
 use opentelemetry_otlp::SpanExporter as OtlpSpanExporter;
 use opentelemetry_sdk::Resource;

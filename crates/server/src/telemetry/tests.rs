@@ -114,7 +114,6 @@ const WITH_TOOLS: &str = r#"
     {"at":5302,"type":"stream_end","status":"completed"}
 "#;
 
-// R: O1
 #[test]
 fn a_turn_with_tools() {
     check(
@@ -157,7 +156,6 @@ const MISSED: &str = r#"
     {"at":1061,"type":"stream_end","status":"error"}
 "#;
 
-// R: O1
 #[test]
 fn calls_that_do_not_reach_us_whole() {
     check(
@@ -202,7 +200,6 @@ const TRIED_AGAIN: &str = r#"
     {"at":9111,"type":"stream_end","status":"completed"}
 "#;
 
-// R: O1, T11, S2
 #[test]
 fn tries_and_restarts_are_told_apart() {
     check(
@@ -263,7 +260,6 @@ fn sorted(text: &str) -> String {
     blocks.join("\n\n").replace(env!("CARGO_PKG_VERSION"), "VERSION") + "\n"
 }
 
-// R: O1
 #[test]
 fn the_prometheus_text_of_scripted_turns() {
     let text = sorted(&scripted().render());
@@ -275,7 +271,6 @@ fn the_prometheus_text_of_scripted_turns() {
     assert_eq!(text, expected, "THROUGHLINE_BLESS=1 writes {} anew", file.display());
 }
 
-// R: O1
 #[test]
 fn every_metric_that_is_shown_is_declared_and_every_declared_one_is_shown() {
     let text = scripted().render();
@@ -296,7 +291,6 @@ fn every_metric_that_is_shown_is_declared_and_every_declared_one_is_shown() {
     }
 }
 
-// R: R4, O1
 #[test]
 fn what_others_write_is_no_label_unseen() {
     let text = scripted().render();

@@ -1,7 +1,6 @@
 //! Thresholds for streaming tool calls, held against what happened lately on this server.
 //!
 //! It looks back on a limited number of calls and of slots of time, so an answer costs the same after any number of calls.
-// R: O1
 
 use super::meter::DETECTION_WINDOW_CALLS;
 use super::names;
@@ -232,7 +231,6 @@ mod tests {
 
     const MINUTE: i64 = 60_000;
 
-    // R: O1
     #[test]
     fn each_threshold_is_held_against_what_happened_in_its_window() {
         let mut window = ThresholdWindow::default();
@@ -268,7 +266,6 @@ mod tests {
         check(&window, 18 * MINUTE, quiet);
     }
 
-    // R: O1, O2
     #[test]
     fn ratings_count_by_answer_and_from_twenty_on() {
         let mut window = ThresholdWindow::default();
@@ -290,7 +287,6 @@ mod tests {
         assert_eq!(row(&window, 2 * MINUTE), (Some(1.0), Some(true), DETECTION_WINDOW_CALLS as u64));
     }
 
-    // R: O1, R2
     #[test]
     fn a_hundred_thousand_calls_cost_no_more_than_a_thousand() {
         let mut window = ThresholdWindow::default();

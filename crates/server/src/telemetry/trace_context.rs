@@ -1,5 +1,4 @@
 //! Trace of a turn: the client's, by W3C Trace Context, or a new one.
-// R: O1
 
 use http::HeaderMap;
 use opentelemetry::Context;
@@ -79,7 +78,6 @@ mod tests {
         )])
     }
 
-    // R: O1
     #[test]
     fn a_parent_is_what_the_standard_says_it_is() {
         let later = GOOD.replacen("00", "cc", 1);

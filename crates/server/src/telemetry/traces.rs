@@ -2,7 +2,6 @@
 //!
 //! Made of measurements when the turn ends, so that nothing is open that a crash could lose half of. An MCP server's call
 //! has no span of its own: where both would exist, the conventions put `mcp.*` on `execute_tool`.
-// R: O1
 
 use super::measurement::{CallMetrics, Measurement, StepMetrics, TurnMetrics};
 use super::meter::{call_error, call_status, turn_status};

@@ -1,6 +1,5 @@
 //! One viewer's place in a turn: a cursor in the log, the same for every surface. It has no queue of its own, so it never
 //! slows the turn, and whoever comes back with the number of the last event that it saw goes on there.
-// R: S2
 
 mod merge;
 mod watchdog;

@@ -1,4 +1,4 @@
-//! The key of an upstream, and what an upstream says with it, looked for in everything that a client can be given. R: R4, O1
+//! The key of an upstream, and what an upstream says with it, looked for in everything that a client can be given.
 //!
 //! The output of telemetry is looked at in `telemetry.rs`.
 

@@ -1,4 +1,4 @@
-//! A turn is stopped over HTTP wherever it is, and its conversation goes on. R: T8, R3
+//! A turn is stopped over HTTP wherever it is, and its conversation goes on.
 
 use crate::support::{TestServer, saying};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Chat completions over real sockets: what clients send, what they read, and what becomes of the turn behind it. // R: E2
+//! Chat completions over real sockets: what clients send, what they read, and what becomes of the turn behind it.
 
 use crate::gated::{self, Gated};
 use crate::support::check_stream::{Answer, check_stream};
@@ -150,7 +150,7 @@ async fn an_address_may_say_how_tools_are_shown() {
     );
 }
 
-/// A model that read our cards in its own answers would soon write such cards itself. // R: E2
+/// A model that read our cards in its own answers would soon write such cards itself.
 #[tokio::test]
 async fn cards_of_ours_do_not_come_back_to_the_model() {
     let script = ScriptQueue::new([
@@ -172,7 +172,7 @@ async fn cards_of_ours_do_not_come_back_to_the_model() {
     assert!(!seen.contains("…</summary>"), "{seen}");
 }
 
-/// Clients whose people choose from a list find the renderings there. // R: E2
+/// Clients whose people choose from a list find the renderings there.
 #[tokio::test]
 async fn listed_renderings_are_models_of_their_own() {
     let renders = vec![ToolRendering::Details, ToolRendering::Text];
@@ -533,7 +533,7 @@ async fn without_streaming_what_is_allowed_runs() {
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
-/// The wait is in the log: a server that was killed meanwhile goes on with it. // R: S2
+/// The wait is in the log: a server that was killed meanwhile goes on with it.
 #[tokio::test]
 async fn a_turn_waits_for_its_client_over_a_restart() {
     let server = serve(ScriptQueue::new(mixed())).await;

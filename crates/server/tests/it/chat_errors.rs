@@ -1,5 +1,5 @@
 //! Errors of the upstream, as clients of chat completions learn of it: a status of the same class, before anything is
-//! sent, and tries that do not multiply. // R: E2, T11
+//! sent, and tries that do not multiply.
 
 use crate::support::TestServer;
 use crate::support::check_stream::check_stream;

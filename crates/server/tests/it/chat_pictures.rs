@@ -1,4 +1,4 @@
-//! Pictures in chats: they are kept once however often they come, and bodies may be as large as the limit that is theirs. // R: R2, T12
+//! Pictures in chats: they are kept once however often they come, and bodies may be as large as the limit that is theirs.
 
 use crate::gated::{Gated, settings};
 use crate::support::TestServer;

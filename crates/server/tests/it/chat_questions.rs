@@ -1,5 +1,5 @@
 //! Questions whether a call may run, where a chat window is all there is: the answer ends with the question, and the next
-//! message answers it. Who could abuse that, and what comes of it. // R: A2, A3, A4, A5
+//! message answers it. Who could abuse that, and what comes of it.
 
 use crate::support::check_stream::{Answer, check_stream};
 use crate::support::{self, TestServer};
@@ -309,7 +309,7 @@ async fn a_turn_can_ask_again_and_each_question_has_its_code() {
     assert_eq!(*written.lock().unwrap(), ["milk", "bread"]);
 }
 
-/// The wait and the code are in the store. // R: S2
+/// The wait and the code are in the store.
 #[tokio::test]
 async fn a_question_outlives_the_server() {
     let (server, written) = asking().await;
@@ -394,7 +394,7 @@ async fn a_link_dies_with_the_answer_in_the_chat_and_is_no_code() {
     assert!(written.lock().unwrap().is_empty());
 }
 
-/// A form cannot be filled in in a chat: what a running tool asks is declined, and nobody waits for it. // R: L6
+/// A form cannot be filled in in a chat: what a running tool asks is declined, and nobody waits for it.
 #[tokio::test]
 async fn what_a_running_tool_asks_is_declined() {
     let build = |builder: ThroughlineBuilder| {

@@ -1,4 +1,4 @@
-//! The tools that a chat client allows, and those that it demands: what reaches the upstream, and what comes back. // R: E2, T13
+//! The tools that a chat client allows, and those that it demands: what reaches the upstream, and what comes back.
 
 use crate::support::TestServer;
 use crate::support::check_stream::{Answer, check_stream};

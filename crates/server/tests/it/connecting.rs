@@ -1,4 +1,4 @@
-//! Connecting an upstream while the server runs: what is asked of it, what is kept where, and who may. R: O4, R4
+//! Connecting an upstream while the server runs: what is asked of it, what is kept where, and who may.
 
 use crate::gated::{Answer, Gated, settings};
 use serde_json::{Value, json};
@@ -129,7 +129,6 @@ fn check(answer: &Answer, status: u16, code: &str, param: Option<&str>) {
     assert!(said["error"]["remedy"].is_string(), "it says what to do: {said}");
 }
 
-// R: O4, R4
 #[tokio::test]
 async fn a_known_upstream_is_connected_and_answers_at_once() {
     let setting = Setting::new().await;
@@ -186,7 +185,6 @@ async fn a_known_upstream_is_connected_and_answers_at_once() {
     check(&forget().await, 404, "not_found", None);
 }
 
-// R: O4
 #[tokio::test]
 async fn what_the_environment_says_comes_first() {
     let setting = Setting::with(&[("DEEPSEEK_API_KEY", KEY)]).await;
@@ -200,7 +198,6 @@ async fn what_the_environment_says_comes_first() {
     assert!(setting.chat_reply("deepseek/talks").await.contains("OK, from far away."));
 }
 
-// R: O4
 #[tokio::test]
 async fn what_cannot_be_connected_says_why() {
     let setting = Setting::with(&[("THROUGHLINE_BASE_URL_GROQ", "http://127.0.0.1:9/v1")]).await;
@@ -217,7 +214,6 @@ async fn what_cannot_be_connected_says_why() {
     assert!(!setting.file().exists());
 }
 
-// R: O4, R4
 #[tokio::test]
 async fn only_whoever_runs_the_server_connects_and_an_address_of_ones_own_only_here() {
     let setting = Setting::new().await;
@@ -263,7 +259,6 @@ async fn only_whoever_runs_the_server_connects_and_an_address_of_ones_own_only_h
     check(&setting.connect("mine", elsewhere).await, 422, "wrong_key", Some("key"));
 }
 
-// R: O4
 #[tokio::test]
 async fn models_on_this_machine_are_found_by_asking() {
     let local = testkit::FakeUpstream::start(ScriptQueue::new([])).await.unwrap();

@@ -1,4 +1,4 @@
-//! Commands to a running turn over HTTP: answers, messages, results of client-side tools. // R: A2, A4, L2, T14
+//! Commands to a running turn over HTTP: answers, messages, results of client-side tools.
 
 use crate::support::{Events, PATIENCE, TestServer, answered, saying};
 use serde_json::json;
@@ -110,7 +110,6 @@ async fn a_client_runs_its_own_tool() {
     assert_eq!(ended.data["output"], "it is open");
 }
 
-// R: A2, R4
 #[tokio::test]
 async fn what_one_user_always_allows_another_is_still_asked() {
     let asks = |seen: &SeenRequest| match seen.messages.last() {
@@ -144,7 +143,6 @@ fn asks_twice(seen: &SeenRequest) -> ModelScript {
     }
 }
 
-// R: A3, A4, R3
 #[tokio::test]
 async fn every_answer_to_a_question_has_its_status() {
     let server = TestServer::start_asking(asks_twice).await;
@@ -194,7 +192,6 @@ async fn every_answer_to_a_question_has_its_status() {
     }
 }
 
-// R: A2, T8
 #[tokio::test]
 async fn a_denial_with_stop_is_the_end_of_the_turn() {
     for target in ["one", "all"] {
@@ -241,7 +238,6 @@ async fn a_denial_with_stop_is_the_end_of_the_turn() {
     }
 }
 
-// R: A4, R3
 #[tokio::test]
 async fn a_question_that_nobody_answers_is_denied_and_then_gone() {
     let limits = TurnLimits { approval_ms_max: Some(80), ..TurnLimits::default() };
@@ -259,7 +255,6 @@ async fn a_question_that_nobody_answers_is_denied_and_then_gone() {
     assert_eq!((status, told["error"]["code"].as_str()), (410, Some("question_closed")), "{told}");
 }
 
-// R: L2, R3
 #[tokio::test]
 async fn a_client_that_never_answers_is_gone_and_its_answer_too_late() {
     let calls = ScriptQueue::new([

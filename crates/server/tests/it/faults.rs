@@ -1,4 +1,4 @@
-//! Faults around a turn or in the middle of one, and who is harmed. R: R3
+//! Faults around a turn or in the middle of one, and who is harmed.
 
 use crate::support::{TestServer, saying};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Admission over real sockets: every route against every bad name, page and key. R: R4
+//! Admission over real sockets: every route against every bad name, page and key.
 
 use crate::gated::{self, Gated, read_all, settings};
 use crate::support;

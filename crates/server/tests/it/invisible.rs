@@ -1,4 +1,4 @@
-//! The view of a call holds nothing that people cannot see; what runs and is stored is exact. R: A5
+//! The view of a call holds nothing that people cannot see; what runs and is stored is exact.
 
 use crate::support::{Event, TestServer, saying};
 use serde_json::{Value, json};

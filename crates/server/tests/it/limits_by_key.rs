@@ -1,4 +1,4 @@
-//! Counts of each key, however its turns begin. // R: R4
+//! Counts of each key, however its turns begin.
 
 use crate::gated::{Gated, settings};
 use crate::support;

@@ -1,5 +1,5 @@
 //! Pictures and files that are too large for the log: events name their files, models are given their content, and they go
-//! with the turns that speak of them. R: T12, S4
+//! with the turns that speak of them.
 
 use crate::support::{TestServer, answered, saying};
 use base64::Engine;
@@ -81,7 +81,6 @@ fn conversation_of(started: &Value) -> String {
     started["conversation_id"].as_str().unwrap().to_owned()
 }
 
-// R: T12
 #[tokio::test]
 async fn a_large_upload_is_named_in_the_log_and_seen_by_the_model() {
     let server = server([ModelScript::new().say("A cat."), ModelScript::new().say("Still.")]).await;
@@ -115,7 +114,6 @@ async fn a_large_upload_is_named_in_the_log_and_seen_by_the_model() {
     assert_eq!(server.upstream.violations(), []);
 }
 
-// R: T12
 #[tokio::test]
 async fn a_large_picture_of_a_tool_is_a_file_of_its_turn() {
     let looks = ModelScript::new().call("camera_look", json!({}));
@@ -135,7 +133,6 @@ async fn a_large_picture_of_a_tool_is_a_file_of_its_turn() {
     assert_eq!(content(&server, "ada", file).await.0, 404, "it goes with its turn");
 }
 
-// R: S4
 #[tokio::test]
 async fn a_conversation_travels_with_its_pictures() {
     let looks = ModelScript::new().call("camera_look", json!({}));
@@ -184,7 +181,6 @@ async fn a_conversation_travels_with_its_pictures() {
     assert_eq!(server.upstream.violations(), []);
 }
 
-// R: E2
 #[tokio::test]
 async fn what_a_chat_client_sends_again_and_again_is_kept_once() {
     let server = server([ModelScript::new().say("A cat."), ModelScript::new().say("A cat.")]).await;
@@ -204,7 +200,6 @@ async fn what_a_chat_client_sends_again_and_again_is_kept_once() {
     assert_eq!(files["items"].as_array().unwrap().len(), 1, "{files}");
 }
 
-// R: T12, T14
 #[tokio::test]
 async fn a_picture_said_in_mid_turn_stays_as_long_as_the_turn() {
     let waits = ModelScript::new().call("queue_wait", json!({}));
@@ -226,7 +221,6 @@ async fn a_picture_said_in_mid_turn_stays_as_long_as_the_turn() {
     assert_eq!(server.state.catalog.delete_expired(old).await.unwrap().files, 0);
 }
 
-// R: T12
 #[tokio::test]
 async fn a_file_that_was_deleted_is_told_as_gone() {
     let server = server([ModelScript::new().say("A cat."), ModelScript::new().say("Gone.")]).await;

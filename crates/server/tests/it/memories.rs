@@ -1,4 +1,4 @@
-//! An answer that one user remembered holds, and holds for nobody else. R: A2, R3
+//! An answer that one user remembered holds, and holds for nobody else.
 
 use std::sync::Arc;
 use throughline::approval_store::{ApprovalStore, ApprovalStores};

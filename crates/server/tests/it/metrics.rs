@@ -1,4 +1,4 @@
-//! Every metric of a server that does something, against what it did: a row for each kind of turn and viewer. R: O1
+//! Every metric of a server that does something, against what it did: a row for each kind of turn and viewer.
 
 use crate::support::{PATIENCE, TestServer, saying};
 use serde_json::{Value, json};
@@ -202,7 +202,6 @@ async fn until(server: &TestServer, series: &str, value: f64) -> Figures {
     .unwrap_or_else(|_| panic!("{series} never says {value}"))
 }
 
-// R: O1
 #[tokio::test]
 async fn every_figure_says_what_has_happened() {
     let limits =

@@ -1,4 +1,4 @@
-//! Text that breaks other programs, in every place where a client may put text: it is data, and comes back as it was. R: R4, S4
+//! Text that breaks other programs, in every place where a client may put text: it is data, and comes back as it was.
 
 use crate::support::{TestServer, answered, saying};
 use futures_util::{StreamExt, stream};

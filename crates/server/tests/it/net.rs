@@ -1,4 +1,4 @@
-//! Connections that are slow, large, many or leaving; certificates; and the end. R: R3, R4, O2
+//! Connections that are slow, large, many or leaving; certificates; and the end.
 
 use crate::gated::{Gated, read_all, settings};
 use crate::support;

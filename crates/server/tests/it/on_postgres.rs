@@ -1,4 +1,4 @@
-//! The server with its turns in PostgreSQL: what it does over SQLite it does here. R: S1, S2, S4
+//! The server with its turns in PostgreSQL: what it does over SQLite it does here.
 
 #![cfg(feature = "postgres")]
 
@@ -34,7 +34,6 @@ async fn approve(server: &TestServer, turn: &str, question: &Value) {
     assert_eq!(status, 200, "{answer}");
 }
 
-// R: S1, S2, S3
 #[tokio::test]
 async fn a_turn_goes_on_in_another_process_and_its_viewer_where_it_was() {
     let Some((server, _cluster)) = server(noting()).await else { return };
@@ -62,7 +61,6 @@ async fn a_turn_goes_on_in_another_process_and_its_viewer_where_it_was() {
     assert_eq!(whole, before.into_iter().chain(after).collect::<Vec<_>>());
 }
 
-// R: S4
 #[tokio::test]
 async fn conversations_files_and_traveling_are_the_same_there() {
     let scripts = [
@@ -115,7 +113,6 @@ async fn conversations_files_and_traveling_are_the_same_there() {
     assert_eq!(server.upstream.violations(), []);
 }
 
-// R: E2, R3
 #[tokio::test]
 async fn chat_clients_and_keys_of_requests_find_what_they_find_elsewhere() {
     let Some((server, _cluster)) =
@@ -134,7 +131,6 @@ async fn chat_clients_and_keys_of_requests_find_what_they_find_elsewhere() {
     assert_eq!(answered(server.client_of("eve").get(server.url(&path))).await.0, 404);
 }
 
-// R: S4, R2
 #[tokio::test]
 async fn a_search_whose_client_leaves_is_cancelled_and_others_go_on_meanwhile() {
     let Some(cluster) = Cluster::shared() else { return };

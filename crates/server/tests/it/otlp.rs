@@ -40,7 +40,6 @@ fn trace(content: ContentCapture) -> TurnTrace {
     found.iter().find_map(|measurement| spans.absorb(measurement)).expect("the turn has ended")
 }
 
-// R: O1
 #[test]
 fn a_turn_is_a_tree_of_spans() {
     let TurnTrace { root, children, .. } = trace(ContentCapture::Omitted);
@@ -67,7 +66,6 @@ fn a_turn_is_a_tree_of_spans() {
     assert!(format!("{told:?}").contains("said-by-tool"));
 }
 
-// R: O1, R4
 #[tokio::test]
 async fn a_collector_receives_the_tree_without_secrets() {
     let collector = Collector::start(Habit::Takes);
@@ -159,7 +157,6 @@ fn root(spans: &[Span]) -> &Span {
     spans.iter().find(|span| span.name == "invoke_agent default").expect("a root")
 }
 
-// R: O1
 #[tokio::test]
 async fn a_turn_is_a_child_of_the_span_that_asked_for_it() {
     let collector = Collector::start(Habit::Takes);
@@ -199,7 +196,6 @@ async fn a_turn_is_a_child_of_the_span_that_asked_for_it() {
     assert!(collector.rest().is_empty());
 }
 
-// R: O1, S3
 #[tokio::test]
 async fn a_turn_that_another_process_goes_on_with_is_one_trace() {
     let collector = Collector::start(Habit::Takes);
@@ -227,7 +223,6 @@ async fn a_turn_that_another_process_goes_on_with_is_one_trace() {
     assert!(root.start <= spans[0].start, "it began where it began: {spans:#?}");
 }
 
-// R: O1
 #[tokio::test]
 async fn a_collector_that_is_away_or_says_nothing_slows_nobody() {
     let silent = Collector::start(Habit::Silent);

@@ -1,5 +1,4 @@
 //! Turns that wait for nobody but their requester are parked: they lock nobody out, and there are not too many of them.
-//! // R: E2, R4
 
 use crate::support::check_stream::{Answer, check_stream};
 use crate::support::{self, TestServer, eventually};
@@ -192,7 +191,6 @@ async fn of_many_turns_at_once_no_more_run_than_may() {
     assert_eq!(server.post("/v1/turns", support::saying("Wait")).await.0, 201);
 }
 
-// R: O2
 #[tokio::test]
 async fn a_server_that_stops_does_not_wait_for_parked_turns() {
     let server = serve(ServerLimits::default()).await;
@@ -205,7 +203,6 @@ async fn a_server_that_stops_does_not_wait_for_parked_turns() {
     assert_eq!((went_on, answer.content.as_str()), (turn, "It is 12:30."));
 }
 
-// R: S2
 #[tokio::test]
 async fn parked_turns_are_parked_after_a_restart() {
     let limits =

@@ -1,4 +1,4 @@
-//! A request that is no chat is passed on to the upstream that the model names, and nothing is made of it here. // R: E2
+//! A request that is no chat is passed on to the upstream that the model names, and nothing is made of it here.
 
 use crate::support::TestServer;
 use axum::Router;

@@ -1,4 +1,4 @@
-//! Several people with keys of their own, over real sockets: what is one's is nobody else's, and limits hold. R: O5, R4
+//! Several people with keys of their own, over real sockets: what is one's is nobody else's, and limits hold.
 
 use crate::house::{House, answers, walk_every_route};
 use crate::support::saying;

@@ -1,5 +1,5 @@
 //! Measuring an upstream over the API: the same as `throughline probe`, one at a time, and nothing is left of it when its
-//! client leaves. R: O3, R4
+//! client leaves.
 
 use crate::house::{House, answers};
 use crate::support::{self, PATIENCE};

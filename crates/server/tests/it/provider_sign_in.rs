@@ -1,4 +1,4 @@
-//! Sign-in at a provider of OpenID Connect, against a small one: who comes in, and what does not let anybody in. R: O5, R4
+//! Sign-in at a provider of OpenID Connect, against a small one: who comes in, and what does not let anybody in.
 
 #![cfg(feature = "oidc")]
 

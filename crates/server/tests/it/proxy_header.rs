@@ -1,5 +1,5 @@
 //! People whom a proxy in front has signed in: whom the header names, from where, and what no page of another site can do
-//! with it. R: R4, O5
+//! with it.
 
 use crate::house::{House, PROXY_HEADER, answers, walk_every_route};
 use crate::support::{self, PATIENCE, answered, saying};

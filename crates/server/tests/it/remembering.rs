@@ -1,4 +1,4 @@
-//! Remembered answers of a user: for whom, where, and over a restart. // R: A2, R4, S2
+//! Remembered answers of a user: for whom, where, and over a restart.
 
 use crate::support::{self, Events, TestServer, answered};
 use serde_json::{Value, json};
@@ -91,7 +91,6 @@ fn titled(titles: &[&str]) -> ScriptQueue {
     ScriptQueue::new(titles.iter().flat_map(turn).collect::<Vec<_>>())
 }
 
-// R: A2, A3
 #[tokio::test]
 async fn an_answer_may_hold_for_the_tool_whatever_its_arguments() {
     let server = TestServer::start_asking(titled(&["tea", "cake", "milk", "soup"])).await;
@@ -124,7 +123,6 @@ async fn an_answer_may_hold_for_the_tool_whatever_its_arguments() {
     assert_eq!(turn(&server, "ada", here, once).await.0, 1, "taken back");
 }
 
-// R: A2
 #[tokio::test]
 async fn an_answer_holds_for_the_arguments_that_it_names() {
     let titles = ["tea", "coffee", "tea", "tea at five", "cake"];
@@ -152,7 +150,6 @@ async fn an_answer_holds_for_the_arguments_that_it_names() {
     assert_eq!(server.get("/v1/remembered?cursor=x").await.0, 400);
 }
 
-// R: A2
 #[tokio::test]
 async fn what_is_to_be_remembered_does_not_contradict_itself() {
     let server = TestServer::start_asking(writing(1)).await;
@@ -177,7 +174,6 @@ async fn what_is_to_be_remembered_does_not_contradict_itself() {
     assert_eq!(listed[0]["rule"]["for_arguments"], "any", "{listed:?}");
 }
 
-// R: A2, R3
 #[tokio::test]
 async fn an_answer_that_cannot_be_read_is_named_and_can_be_taken_back() {
     let server = TestServer::start(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;

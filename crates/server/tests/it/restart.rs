@@ -1,4 +1,4 @@
-//! The server is killed in mid-turn and started again on the same store: viewers go on where they were. // R: S2, S3, A4
+//! The server is killed in mid-turn and started again on the same store: viewers go on where they were.
 
 use crate::support::{self, TestServer, eventually};
 use serde_json::json;
@@ -40,7 +40,6 @@ async fn a_question_stays_open_over_a_restart_and_its_viewer_goes_on() {
     assert_eq!(server.post(&path, json!({"decision": "deny"})).await.0, 409);
 }
 
-// R: O2
 #[tokio::test]
 async fn a_drained_server_hands_its_turns_over_without_ending_them() {
     let server = TestServer::start_asking(asking()).await;
@@ -63,7 +62,6 @@ fn message_body(text: &str, when: &str, id: &str) -> serde_json::Value {
     json!({"input": [{"type": "text", "text": text}], "when": when, "id": id})
 }
 
-// R: T14, S2
 #[tokio::test]
 async fn what_was_said_to_a_running_turn_survives_its_process() {
     let server = TestServer::start_asking(ScriptQueue::new([
@@ -116,7 +114,6 @@ async fn what_was_said_to_a_running_turn_survives_its_process() {
     assert_eq!(server.upstream.violations(), []);
 }
 
-// R: E2, S2
 #[tokio::test]
 async fn a_turn_that_should_not_go_on_unseen_is_cancelled_when_nobody_comes_back() {
     let limits = ServerLimits { reconnect_ms: 200, ..ServerLimits::default() };

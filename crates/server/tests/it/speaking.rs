@@ -1,5 +1,4 @@
 //! Speech and transcription in OpenAI's format, passed on to the engines of the configuration.
-// R: V1, E2, R4
 
 use crate::support::{self, TestServer, answered};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 //! Every address of the suites, through the server: what a model, a client or a configuration over the API may name
-//! reaches nothing inside. R: R4, L7
+//! reaches nothing inside.
 
 use crate::support::{TestServer, saying};
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! While the store takes nothing, every stream of the turn says so, and nothing is lost by it. R: P2, S2
+//! While the store takes nothing, every stream of the turn says so, and nothing is lost by it.
 
 use crate::support::{PATIENCE, TestServer};
 use async_trait::async_trait;
@@ -57,7 +57,6 @@ impl Log for Door {
     }
 }
 
-// R: S2
 #[tokio::test]
 async fn streams_say_that_the_store_is_away() {
     let (door, open) = watch::channel(false);

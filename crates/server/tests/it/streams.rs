@@ -18,7 +18,6 @@ fn names(events: &[Event]) -> Vec<&str> {
     events.iter().map(|event| event.name.as_str()).collect()
 }
 
-// R: E2
 #[tokio::test]
 async fn a_turn_is_started_and_followed_to_its_end() {
     let server = TestServer::start(with_a_call()).await;
@@ -60,7 +59,6 @@ async fn a_turn_is_started_and_followed_to_its_end() {
     assert_eq!(names(&at_once.rest().await).last(), Some(&"stream_end"));
 }
 
-// R: S2
 #[tokio::test]
 async fn from_every_event_the_rest_follows_and_with_a_snapshot_it_is_the_whole() {
     let server = TestServer::start(with_a_call()).await;
@@ -120,7 +118,6 @@ async fn a_place_that_is_not_there_is_told_as_what_it_is() {
     assert_eq!(ahead[0].id, last);
 }
 
-// R: R3
 #[tokio::test]
 async fn a_hundred_equal_posts_are_one_turn() {
     // All but the first are repetitions: none of them counts against the limit, however slowly the first one starts.
@@ -142,7 +139,6 @@ async fn a_hundred_equal_posts_are_one_turn() {
     assert_eq!(server.upstream.requests().len(), 2, "one turn of two steps");
 }
 
-// R: R3
 #[tokio::test]
 async fn a_turn_goes_on_unseen_unless_it_should_not() {
     let server = TestServer::start(|_: &SeenRequest| ModelScript::new().call("queue_wait", json!({}))).await;
@@ -176,7 +172,6 @@ async fn a_turn_goes_on_unseen_unless_it_should_not() {
     assert_eq!(server.post(&format!("/v1/turns/{turn}/cancel"), json!({})).await.0, 202, "again");
 }
 
-// R: S4
 #[tokio::test]
 async fn a_conversation_goes_on_is_edited_and_forked() {
     let server = TestServer::start(|seen: &SeenRequest| {

@@ -148,7 +148,6 @@ fn figure(text: &str, series: &str) -> f64 {
     line.unwrap_or_else(|| panic!("no {series} in {text}")).parse().expect("a number")
 }
 
-// R: O1, S4, S5
 #[tokio::test]
 async fn a_turn_with_a_tool_is_measured_traced_and_kept() {
     let world = TelemetryFixture::start(DemoModel::instant()).await;
@@ -184,7 +183,6 @@ async fn a_turn_with_a_tool_is_measured_traced_and_kept() {
     assert_eq!((spans.len(), names), (1, vec!["chat", "execute_tool", "chat"]));
 }
 
-// R: O1
 #[tokio::test]
 async fn a_page_reports_late_frames_and_is_not_believed_everything() {
     let world = TelemetryFixture::start(DemoModel::instant()).await;
@@ -229,7 +227,6 @@ impl FakeModel for Telltale {
     }
 }
 
-// R: R4, O1
 #[tokio::test]
 async fn no_canary_leaves_by_any_way() {
     let written = Written::default();

@@ -1,4 +1,4 @@
-//! The thresholds for streaming tool calls over the API: each with its value, its limit and whether it holds. R: O1, R4
+//! The thresholds for streaming tool calls over the API: each with its value, its limit and whether it holds.
 
 use crate::house::{House, answers};
 use crate::support::{PATIENCE, saying};

@@ -1,5 +1,4 @@
 //! Two servers over one PostgreSQL: each shows every turn, and none says something untrue about one that it does not run.
-//! // R: S1, S2, E2
 
 #![cfg(feature = "postgres")]
 
@@ -121,7 +120,6 @@ async fn answers(server: &TestServer, of: &Asking) -> Vec<String> {
     answers
 }
 
-// R: S6
 #[tokio::test]
 async fn a_command_is_answered_by_any_server_as_by_the_owner() {
     let Some(database) = Database::fresh() else { return };
@@ -141,7 +139,6 @@ async fn a_command_is_answered_by_any_server_as_by_the_owner() {
     }
 }
 
-// R: S6, E2
 #[tokio::test]
 async fn a_command_over_a_socket_reaches_the_owner() {
     let Some(database) = Database::fresh() else { return };
@@ -182,7 +179,6 @@ async fn a_command_over_a_socket_reaches_the_owner() {
     assert_eq!(socket.next().await.unwrap()["status"], "cancelling");
 }
 
-// R: S7
 #[tokio::test]
 async fn a_turn_goes_on_at_another_server_when_its_own_dies() {
     let Some(database) = Database::changing_hands() else { return };
@@ -200,7 +196,6 @@ async fn a_turn_goes_on_at_another_server_when_its_own_dies() {
     assert_eq!(rest.iter().filter(|event| event.name == "tool_start").count(), 1);
 }
 
-// R: S7
 #[tokio::test]
 async fn a_turn_that_loses_server_after_server_ends() {
     let Some(database) = Database::changing_hands() else { return };
@@ -252,7 +247,7 @@ impl ChatAsking {
     }
 }
 
-/// A code is used up where its turn runs, and nowhere else. // R: A3
+/// A code is used up where its turn runs, and nowhere else.
 #[tokio::test]
 async fn a_question_in_a_chat_is_answered_at_the_server_that_asked_and_stays_open_at_another() {
     let Some(database) = Database::fresh() else { return };
@@ -268,7 +263,6 @@ async fn a_question_in_a_chat_is_answered_at_the_server_that_asked_and_stays_ope
     assert!(message["content"].as_str().unwrap().ends_with("Noted."), "{message}");
 }
 
-/// R: A3
 #[tokio::test]
 async fn a_link_stays_good_until_the_server_that_asked_has_the_answer() {
     let Some(database) = Database::fresh() else { return };

@@ -1,4 +1,4 @@
-//! Upkeep of a store, and a server's behaviour when there is no room. // R: S1, S4, O2
+//! Upkeep of a store, and a server's behaviour when there is no room.
 
 use crate::support::{PATIENCE, TestServer, answered, saying};
 use serde_json::json;

@@ -1,5 +1,5 @@
 //! VCP plugins behind a server, as front ends of VCP use them: placeholders, results that arrive later, information blocks,
-//! and the marker that forbids tools. The plugins are programs of our own. R: L2, E3
+//! and the marker that forbids tools. The plugins are programs of our own.
 
 use crate::support::{PATIENCE, TestServer};
 use serde_json::{Value, json};

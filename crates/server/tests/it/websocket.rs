@@ -1,4 +1,4 @@
-//! Several turns over one WebSocket. // R: E2
+//! Several turns over one WebSocket.
 
 use crate::gated::{self, Gated};
 use crate::support::{Socket, TestServer};
@@ -55,7 +55,6 @@ async fn two_turns_run_over_one_socket_and_are_answered_there() {
     }
 }
 
-// R: A2, T8
 #[tokio::test]
 async fn a_denial_over_the_socket_can_stop_the_turn() {
     let server = TestServer::start_asking(asking()).await;
@@ -76,7 +75,6 @@ async fn a_denial_over_the_socket_can_stop_the_turn() {
     assert_eq!(ended["status"], "cancelled");
 }
 
-// R: S2
 #[tokio::test]
 async fn a_socket_that_comes_back_goes_on_behind_what_it_saw_also_after_a_restart() {
     let server = TestServer::start_asking(asking()).await;
@@ -170,7 +168,6 @@ async fn a_socket_is_closed_with_the_code_that_says_why() {
     assert_eq!(socket.next().await, Err(1001));
 }
 
-// R: R4
 #[tokio::test]
 async fn a_socket_is_told_that_its_key_is_no_longer_valid() {
     let server =
@@ -198,7 +195,6 @@ async fn a_socket_is_told_that_its_key_is_no_longer_valid() {
     assert!(Socket::asking(server.address, &[("authorization", &bearer)], None).await.is_err());
 }
 
-// R: L2
 #[tokio::test]
 async fn the_socket_is_a_client_that_runs_its_own_tool() {
     let calls = ScriptQueue::new([

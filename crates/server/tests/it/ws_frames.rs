@@ -1,4 +1,4 @@
-//! Bytes that a WebSocket may be sent, as they are on a socket: RFC 6455 to the letter, and the end of everything else. R: R4
+//! Bytes that a WebSocket may be sent, as they are on a socket: RFC 6455 to the letter, and the end of everything else.
 //!
 //! The same classes as Autobahn's cases 1 to 7, against `/v1/ws` itself; Autobahn's own run against an echo route is
 //! `cargo xtask verify --only websocket`.
@@ -147,7 +147,6 @@ async fn server() -> TestServer {
     TestServer::start_with(ScriptQueue::new([]), |builder| builder, limits).await
 }
 
-// R: E2, R3
 #[tokio::test]
 async fn who_answers_no_ping_is_taken_for_gone_and_who_does_stays() {
     let asking = async |socket_ping_ms| {

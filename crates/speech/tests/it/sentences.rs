@@ -1,5 +1,4 @@
 //! Texts and the sentences that a voice gets of them, in both languages.
-// R: V1
 
 use throughline_speech::{
     INLINE_CODE_CHARS_MAX, LINE_LEAD_CHARS_MAX, SentenceLimits, SpokenSentence, sentences,

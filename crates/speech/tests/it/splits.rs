@@ -1,5 +1,4 @@
 //! Any text in any pieces: the same sentences, no panic, and sentences that are what they claim to be.
-// R: V1
 
 use proptest::prelude::*;
 use throughline_speech::{SentenceLimits, Speakable, SpeakableFilter, SpeechText, SpokenSentence, sentences};

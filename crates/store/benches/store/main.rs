@@ -7,7 +7,6 @@
 //! Raw inserts write 200-byte rows into an append-only table, so many in a transaction; the store appends 200-byte
 //! records through `dyn Log`, from tasks as a driver does. Processor time is of the whole process: producers, the writer
 //! thread and wake-ups are in it; that of PostgreSQL's own processes is not. Every answer is compared with what was written.
-// R: P2
 
 mod clock;
 #[cfg(feature = "postgres")]

@@ -1,5 +1,4 @@
 //! The history of tool calls.
-// R: S4
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,5 +1,4 @@
 //! Conversations as rows: trees of turns with a title.
-// R: S4
 
 use super::calls::{CallRow, NamedCount};
 use super::turns::TurnRow;

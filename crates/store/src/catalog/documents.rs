@@ -8,18 +8,14 @@ use serde_json::Value;
 #[serde(rename_all = "snake_case")]
 pub enum DocumentKind {
     /// An agent that was made at run time. Those of the configuration file are not here and cannot be changed.
-    // R: O4
     Agent,
     /// Tools that are switched on or off.
     ToolToggles,
     /// Messages that a user sent to a running turn, until it ends.
-    // R: T14
     Queued,
     /// Questions in an answer of a chat, until the next message answers them.
-    // R: A3
     ChatQuestion,
     /// Prompts that a user has saved, to be put into messages.
-    // R: U6
     SavedPrompt,
     /// Anything else that a user or a page sets.
     Setting,
@@ -105,7 +101,6 @@ pub struct NewRemembered {
 }
 
 /// An answer that is remembered.
-// R: A2
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RememberedRow {
     /// By which it is taken back. Never used again.

@@ -77,7 +77,6 @@ use std::collections::HashSet;
 /// # store.close().await;
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
-// R: S1, S4
 #[async_trait]
 pub trait Catalog: Send + Sync {
     // Turns

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A person who uses the server. Everything that is theirs has their name as its user.
-// R: O5
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersonRow {
     pub name: String,
@@ -21,7 +20,6 @@ pub struct PersonRow {
 }
 
 /// Limits of use. Days and months are those of UTC; `None` = no limit.
-// R: O5, R2
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageLimits {
@@ -188,7 +186,6 @@ pub(crate) fn month_start(day: i64) -> i64 {
 mod tests {
     use super::*;
 
-    // R: O5
     #[test]
     fn a_limit_is_free_again_at_the_beginning_of_the_next_day_or_month() {
         // 2026-11-23 22:12, 1970-01-01, the leap days of 2000 and 2024, and the last millisecond of a year.

@@ -1,5 +1,4 @@
 //! Bytes of an upstream, stored on request, so that a later version can decode them again.
-// R: S5
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,4 @@
 //! Samples from which metrics are computed: the few columns of turns and calls that are figures.
-// R: U5
 
 use super::{RatingValue, TurnTiming};
 use serde::{Deserialize, Serialize};

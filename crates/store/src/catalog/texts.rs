@@ -218,7 +218,6 @@ mod tests {
         assert_eq!(auto_title("<file name=\"a.csv"), "<file name=\"a.csv");
     }
 
-    // R: S4
     #[test]
     fn a_file_name_is_shown_and_never_a_path() {
         let check = |given: &str, shown: &str| assert_eq!(sanitize_file_name(given), shown, "{given:?}");
@@ -236,7 +235,6 @@ mod tests {
         assert_eq!((long.chars().count(), long.ends_with("x.pdf")), (FILE_NAME_CHARS_MAX, true));
     }
 
-    // R: S4
     #[test]
     fn wildcards_mean_themselves() {
         assert_eq!(like_pattern("100%_\\"), "%100\\%\\_\\\\%");

@@ -192,7 +192,6 @@ pub struct TurnEnd {
 }
 
 /// Speed of a turn; `None` where it is not known. In columns, so that a metric of many turns reads no log.
-// R: U5
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnTiming {
     /// From its beginning to the first content, in milliseconds.

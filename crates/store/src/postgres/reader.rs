@@ -18,7 +18,6 @@ const CONNECT_WAIT: Duration = Duration::from_secs(10);
 const RECORDS_PER_READ: usize = 4_096;
 
 /// Reads a database while servers write it: a [`StoreReader`](crate::StoreReader).
-// R: S5
 pub struct PostgresReader {
     pool: PgPool,
 }

@@ -132,7 +132,7 @@ pub(super) fn parse_notification(replica: i32, notification: &str) -> Option<Opt
 mod tests {
     use super::*;
 
-    // R: R2 `bell_bytes_max`
+    // Limit: `bell_bytes_max`.
     #[test]
     fn a_bell_names_its_turns_or_stands_for_all() {
         let check = |turns: std::ops::Range<i64>, rung: &str, heard_of: Option<Vec<i64>>| {

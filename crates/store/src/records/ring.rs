@@ -149,7 +149,6 @@ mod tests {
         assert_eq!(seen(u64::MAX, 9), Some(vec![]));
     }
 
-    // R: S6
     #[test]
     fn what_stands_in_front_of_a_gap_is_let_go() {
         let mut ring = RecordRing::default();
@@ -162,7 +161,7 @@ mod tests {
         assert_eq!(ring.read_after(4, 9).map(|runs| runs.len()), Some(2));
     }
 
-    // R: R2 `ring_bytes_max`
+    // Limit: `ring_bytes_max`.
     #[test]
     fn the_oldest_leave_until_what_is_left_is_small_enough() {
         let mut ring = RecordRing::default();

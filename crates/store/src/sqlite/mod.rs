@@ -278,7 +278,6 @@ fn now_ms() -> i64 {
 mod tests {
     use super::*;
 
-    // R: R3
     #[tokio::test]
     async fn what_a_job_did_before_it_failed_or_panicked_is_undone_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
@@ -316,7 +315,6 @@ mod tests {
         write("INSERT INTO note VALUES (5)").await.unwrap();
     }
 
-    // R: R2
     #[tokio::test]
     async fn searches_and_others_take_no_readers_from_each_other() {
         let folder = tempfile::tempdir().unwrap();

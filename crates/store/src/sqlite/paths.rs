@@ -203,7 +203,6 @@ mod tests {
         acquire_lock(&paths).unwrap();
     }
 
-    // R: R3
     #[test]
     fn file_systems_of_other_machines_are_known_by_their_numbers() {
         // As statfs(2) of Linux gives them: NFS, SMB 2, and then ext4, tmpfs, btrfs, overlayfs.

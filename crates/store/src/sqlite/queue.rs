@@ -197,7 +197,7 @@ impl CommitPacer {
 mod tests {
     use super::*;
 
-    // R: R2 `commits_per_second_max`, `commit_burst`
+    // Limits: `commits_per_second_max`, `commit_burst`.
     #[test]
     fn a_burst_passes_and_then_commits_keep_their_distance() {
         let start = Instant::now();
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(pacer.wait(quiet), Duration::from_millis(2));
     }
 
-    // R: R2 `queue_bytes_max`
+    // Limit: `queue_bytes_max`.
     #[tokio::test]
     async fn a_full_queue_makes_the_next_job_wait_outside() {
         let queue = JobQueue::new(10);

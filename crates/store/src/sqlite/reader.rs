@@ -14,7 +14,6 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Reads a store's file while others write it: a [`StoreReader`](crate::StoreReader).
-// R: S5
 pub struct SqliteReader {
     connection: Mutex<Connection>,
 }

@@ -40,7 +40,6 @@ pub(super) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Resul
 mod tests {
     use super::*;
 
-    // R: S1, U5
     #[test]
     fn a_file_of_the_first_version_keeps_what_it_has_and_gets_what_it_lacks() {
         let mut connection = Connection::open_in_memory().unwrap();
@@ -65,7 +64,6 @@ mod tests {
         migrate(&mut connection, NEWEST).unwrap();
     }
 
-    // R: S4, U5
     #[test]
     fn what_was_said_before_this_version_is_found_again() {
         use crate::sqlite::catalog::search::{IndexState, index, index_state};

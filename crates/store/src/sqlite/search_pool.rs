@@ -160,7 +160,6 @@ mod tests {
         pool.run(|db, _| Ok(db.query_row("SELECT 1", [], |row| row.get(0))?)).await
     }
 
-    // R: R2
     #[tokio::test]
     async fn a_search_that_nobody_waits_for_any_more_is_interrupted() {
         let (pool, _folder) = searchers(CatalogLimits::default());
@@ -174,7 +173,6 @@ mod tests {
         assert_eq!(pool.abandoned(), 1);
     }
 
-    // R: R2
     #[tokio::test]
     async fn one_that_is_given_up_before_its_turn_never_begins() {
         let (pool, _folder) = searchers(CatalogLimits::default());
@@ -190,7 +188,7 @@ mod tests {
         assert_eq!(pool.abandoned(), 2);
     }
 
-    // R: R2 `searches_waiting_max`
+    // Limit: `searches_waiting_max`.
     #[tokio::test]
     async fn so_many_wait_and_no_more() {
         let limits = CatalogLimits { searches_waiting_max: 2, ..CatalogLimits::default() };
@@ -212,7 +210,7 @@ mod tests {
         assert_eq!(one(&pool).await, Ok(1));
     }
 
-    // R: R2 `search_wait_ms_max`
+    // Limit: `search_wait_ms_max`.
     #[tokio::test]
     async fn nobody_waits_longer_than_that() {
         let limits = CatalogLimits { search_wait_ms_max: 20, ..CatalogLimits::default() };
@@ -223,7 +221,7 @@ mod tests {
         pool.close().await;
     }
 
-    // R: R2 `search_ms_max`
+    // Limit: `search_ms_max`.
     #[tokio::test]
     async fn a_search_knows_when_its_time_is_over() {
         let (short, _folder) = searchers(CatalogLimits { search_ms_max: 0, ..CatalogLimits::default() });

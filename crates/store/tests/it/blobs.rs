@@ -61,7 +61,6 @@ fn file(id: &str, hash: &str, bytes: u64) -> NewFile {
     }
 }
 
-// R: S4
 #[tokio::test]
 async fn equal_contents_are_one_blob_under_their_hash() {
     let fixture = blob_fixture(BlobLimits::default()).await;
@@ -91,7 +90,6 @@ async fn only_the_owner_can_read_what_is_kept() {
     }
 }
 
-// R: R3
 #[tokio::test]
 async fn what_is_no_hash_is_no_path() {
     let fixture = blob_fixture(BlobLimits::default()).await;
@@ -122,7 +120,7 @@ async fn what_is_no_hash_is_no_path() {
     assert_eq!(fixture.files(), as_it_was);
 }
 
-// R: R2 `file_bytes_max`
+// Limit: `file_bytes_max`.
 #[tokio::test]
 async fn a_file_over_the_limit_leaves_nothing() {
     let fixture = blob_fixture(BlobLimits { file_bytes_max: 10 }).await;
@@ -136,7 +134,6 @@ async fn a_file_over_the_limit_leaves_nothing() {
     assert_eq!(fixture.files(), as_it_was);
 }
 
-// R: S4
 #[tokio::test]
 async fn parts_become_one_blob_and_what_is_given_up_is_gone() {
     let fixture = blob_fixture(BlobLimits::default()).await;
@@ -160,7 +157,6 @@ async fn parts_become_one_blob_and_what_is_given_up_is_gone() {
     assert_eq!(fixture.files(), [fixture.path(&stored.hash)]);
 }
 
-// R: S2
 #[tokio::test]
 async fn what_a_crash_has_left_is_gone_when_the_folder_is_opened() {
     let fixture = blob_fixture(BlobLimits::default()).await;
@@ -183,7 +179,6 @@ async fn damage_is_noticed_and_mended_by_the_same_content() {
     assert_eq!(fixture.blobs.read(&hash).await.unwrap().as_deref(), Some(&b"sound"[..]));
 }
 
-// R: S4
 #[tokio::test(start_paused = true)]
 async fn what_is_about_to_be_a_file_is_not_collected() {
     let fixture = blob_fixture(BlobLimits::default()).await;
@@ -207,7 +202,6 @@ async fn what_is_about_to_be_a_file_is_not_collected() {
     assert_eq!(rest, "new");
 }
 
-// R: S4
 #[tokio::test]
 async fn a_sweep_takes_any_number_and_leaves_what_is_needed() {
     let fixture = blob_fixture(BlobLimits::default()).await;

@@ -17,7 +17,7 @@ async fn open(catalog: CatalogLimits) -> Option<Opened> {
 
 crate::catalog_conformance!(open);
 
-// R: S4, R2 `search_ms_max`
+// Limit: `search_ms_max`.
 #[tokio::test]
 async fn a_search_without_time_gives_what_it_has_and_goes_on_from_there() {
     use crate::catalog_conformance::{ANN, first, with_input};
@@ -56,7 +56,6 @@ async fn a_search_without_time_gives_what_it_has_and_goes_on_from_there() {
     }
 }
 
-// R: S4, U5, R2
 #[tokio::test]
 async fn of_a_hundred_thousand_turns_each_is_on_one_page_and_counted_once() {
     use throughline_store::{Catalog, PAGE_ROWS_MAX, PageRequest, TurnFilter};
@@ -118,7 +117,7 @@ async fn of_a_hundred_thousand_turns_each_is_on_one_page_and_counted_once() {
     store.close().await;
 }
 
-// R: S4, R2 `search_ms_max`
+// Limit: `search_ms_max`.
 #[tokio::test]
 async fn calls_are_searched_for_so_long_and_the_next_page_goes_on_from_there() {
     use throughline_store::{CallFilter, Catalog, PAGE_ROWS_MAX, PageRequest};

@@ -39,7 +39,6 @@ fn numbers(records: &[LogRecord]) -> Vec<u64> {
     records.iter().map(|record| record.seq).collect()
 }
 
-// R: R2
 #[tokio::test]
 async fn every_limit_of_the_memory_log_holds() {
     const TURN: &str = "turn_1";

@@ -34,7 +34,6 @@ async fn check(store: &(impl Catalog + Log)) {
     assert!(store.read_provider_state("t").await.is_err());
 }
 
-// R: S1, S4
 #[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn a_file_of_the_version_before_keeps_everything() {
@@ -73,7 +72,6 @@ async fn a_file_of_the_version_before_keeps_everything() {
     store.close().await;
 }
 
-// R: S1, S4
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn a_database_of_the_version_before_keeps_everything() {

@@ -14,7 +14,6 @@ fn records(numbers: std::ops::RangeInclusive<u64>, last: Option<u64>) -> Vec<Log
     numbers.map(record).collect()
 }
 
-// R: S5
 #[tokio::test]
 async fn a_turn_is_read_at_every_moment_of_its_life() {
     let folder = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ async fn open(catalog: CatalogLimits) -> Option<Opened> {
 crate::catalog_conformance!(open);
 
 /// More turns than are looked through at once: a search whose time is over gives what it has found of the newest, and the next
-/// page begins where it has stopped. // R: S4, R2 `search_ms_max`
+/// page begins where it has stopped. Limit: `search_ms_max`.
 #[tokio::test]
 async fn a_search_without_time_gives_the_newest_and_goes_on_from_there() {
     use crate::catalog_conformance::{ANN, first, with_input};

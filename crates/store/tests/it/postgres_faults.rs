@@ -1,4 +1,4 @@
-//! Faults around a database: an owner that sleeps, a crash, a lost connection, several servers. R: R3, S6
+//! Faults around a database: an owner that sleeps, a crash, a lost connection, several servers.
 
 #![cfg(feature = "postgres")]
 
@@ -50,7 +50,6 @@ async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-// R: S6
 #[tokio::test]
 async fn an_owner_that_slept_is_fenced_off_by_the_statement() {
     let Some(cluster) = Cluster::shared() else { return };
@@ -77,7 +76,6 @@ async fn an_owner_that_slept_is_fenced_off_by_the_statement() {
 }
 
 /// The claim waits for an append that is under way, and then sees what it wrote.
-// R: S6
 #[tokio::test]
 async fn a_claim_in_the_middle_of_appends_never_loses_one_that_was_acknowledged() {
     let Some(cluster) = Cluster::shared() else { return };
@@ -120,7 +118,6 @@ async fn a_claim_in_the_middle_of_appends_never_loses_one_that_was_acknowledged(
 }
 
 /// The records in its memory from before have a gap.
-// R: S6
 #[tokio::test]
 async fn an_owner_that_comes_back_reads_what_others_have_written_since() {
     let Some(cluster) = Cluster::shared() else { return };
@@ -144,7 +141,6 @@ async fn an_owner_that_comes_back_reads_what_others_have_written_since() {
     second.close().await;
 }
 
-// R: S6
 #[tokio::test]
 async fn viewers_of_another_server_see_each_record() {
     let Some(cluster) = Cluster::shared() else { return };
@@ -203,7 +199,6 @@ async fn viewers_of_another_server_see_each_record() {
     }
 }
 
-// R: S6
 #[tokio::test]
 async fn turns_of_a_server_that_is_gone_are_taken_once_and_those_of_a_living_one_never() {
     let Some(cluster) = Cluster::shared() else { return };
@@ -236,7 +231,6 @@ async fn turns_of_a_server_that_is_gone_are_taken_once_and_those_of_a_living_one
     }
 }
 
-// R: R3
 #[tokio::test]
 async fn a_lost_connection_is_looked_up_and_nothing_is_written_twice() {
     let Some(cluster) = Cluster::shared() else { return };
@@ -273,7 +267,6 @@ async fn a_lost_connection_is_looked_up_and_nothing_is_written_twice() {
     store.close().await;
 }
 
-// R: R3
 #[tokio::test]
 async fn a_crash_of_the_database_under_load_loses_nothing_that_was_acknowledged_while_the_server_lives() {
     let Some(cluster) = Cluster::start() else { return };
@@ -313,7 +306,6 @@ async fn a_crash_of_the_database_under_load_loses_nothing_that_was_acknowledged_
 
 /// When the server goes down with its database, the last moments of deltas may be gone; a viewer that has seen them is
 /// ahead and is told so.
-// R: R3
 #[tokio::test]
 async fn what_a_crash_of_both_takes_is_never_power_and_a_viewer_ahead_is_told() {
     let Some(cluster) = Cluster::start() else { return };
@@ -365,7 +357,6 @@ async fn waiting(db: &mut sqlx::PgConnection) -> i64 {
     query.fetch_one(db).await.unwrap()
 }
 
-// R: S4
 #[tokio::test]
 async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() {
     use throughline_store::{Catalog, CatalogLimits, PageRequest};
@@ -393,7 +384,7 @@ async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() 
     store.close().await;
 }
 
-// R: R2 `search_wait_ms_max`, `searches_waiting_max`
+// Limits: `search_wait_ms_max`, `searches_waiting_max`.
 #[tokio::test]
 async fn a_search_that_takes_too_long_ends_and_so_many_wait() {
     use throughline_store::{Catalog, CatalogLimits, PageRequest, StoreError};

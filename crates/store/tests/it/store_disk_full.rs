@@ -1,4 +1,4 @@
-//! The disk fills up under running turns. R: R3
+//! The disk fills up under running turns.
 //!
 //! The test runs itself in a mount namespace of its own with a small disk in memory; where that is not allowed it says
 //! so and tests nothing.

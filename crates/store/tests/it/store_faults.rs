@@ -1,4 +1,4 @@
-//! Faults around a store: another server, another program, a damaged file, a full disk. R: R3
+//! Faults around a store: another server, another program, a damaged file, a full disk.
 
 #![cfg(feature = "sqlite")]
 use std::path::Path;
@@ -223,7 +223,7 @@ async fn backups_are_whole_and_only_the_newest_are_kept() {
     assert_eq!(copy.open_turns().await.unwrap(), [TURN]);
 }
 
-// R: R2 `free_bytes_min`
+// Limit: `free_bytes_min`.
 #[tokio::test]
 async fn with_little_room_no_turn_begins_and_those_that_run_go_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -238,7 +238,7 @@ async fn with_little_room_no_turn_begins_and_those_that_run_go_on() {
     store.append(TURN, epoch, one(2, 9)).await.unwrap();
 }
 
-// R: R2 `ring_bytes_max`, `ring_idle`
+// Limits: `ring_bytes_max`, `ring_idle`.
 #[tokio::test]
 async fn a_turn_keeps_little_in_memory_and_nothing_when_it_rests_or_has_ended() {
     let folder = tempfile::tempdir().unwrap();

@@ -115,7 +115,6 @@ async fn check(file: &Path, acknowledged: &HashMap<usize, u64>) -> u64 {
     events
 }
 
-// R: S2 R3
 #[test]
 fn what_was_acknowledged_survives_kill_9() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -1,6 +1,5 @@
 //! The permissions of rules and people, derived once more without the engine: who decided what about which arguments of
 //! which definition. Asking the engine would let one bug hide in both.
-// R: A1, A2, A3
 
 use super::check::{BrokenInvariant, ensure};
 use serde_json::Value;
@@ -398,7 +397,6 @@ impl ConsentChecker {
     }
 
     /// A tool really starts, with these arguments and the definition that it has now.
-    // R: A3
     pub(super) fn check_start(&self, id: &CallId, arguments: &CallArguments) -> Result<(), BrokenInvariant> {
         let (call, tool, meant) =
             self.call_parts(id).ok_or_else(|| format!("{id} starts and nobody knows it"))?;

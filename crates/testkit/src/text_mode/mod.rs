@@ -3,7 +3,6 @@
 //!
 //! Writer and reader are the testkit's own. If they shared a line with `throughline_wire::text`, no test would see a
 //! misunderstanding of the protocol. The reader is strict: framing that data could have broken is a violation.
-// R: X4
 
 mod tilde;
 mod vcp;

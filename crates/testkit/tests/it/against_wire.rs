@@ -133,7 +133,7 @@ fn two_calls() -> ModelScript {
         .say("Done.")
 }
 
-/// R: W1, W4, W7: text, thought, calls and finish of each dialect, streamed and whole, whatever the pieces.
+/// Text, thought, calls and finish of each dialect, streamed and whole, whatever the pieces.
 #[tokio::test]
 async fn what_is_streamed_is_understood() {
     for dialect in FakeDialect::ALL {
@@ -172,7 +172,7 @@ async fn what_is_streamed_is_understood() {
     }
 }
 
-/// R: T9: a history with every outcome, in the dialect it was made in, is accepted as it stands, and the last step
+/// A history with every outcome, in the dialect it was made in, is accepted as it stands, and the last step
 /// without tools too.
 #[tokio::test]
 async fn every_history_is_accepted_and_arrives_as_it_was() {
@@ -209,7 +209,7 @@ async fn every_history_is_accepted_and_arrives_as_it_was() {
     }
 }
 
-/// R: W7, T9: a conversation that changes its upstream on the way.
+/// A conversation that changes its upstream on the way.
 #[tokio::test]
 async fn a_history_made_elsewhere_is_accepted_too() {
     for from in FakeDialect::ALL {
@@ -225,7 +225,7 @@ async fn a_history_made_elsewhere_is_accepted_too() {
     }
 }
 
-/// R: W5: half a call is shown and never run, and goes back as what it was.
+/// Half a call is shown and never run, and goes back as what it was.
 #[tokio::test]
 async fn broken_calls_are_broken_everywhere() {
     for dialect in FakeDialect::ALL {
@@ -254,7 +254,7 @@ async fn broken_calls_are_broken_everywhere() {
     }
 }
 
-/// R: W5, R3: whatever breaks the stream, the end says so and no call that was open survives it.
+/// Whatever breaks the stream, the end says so and no call that was open survives it.
 #[tokio::test]
 async fn faults_are_seen_for_what_they_are() {
     let call = || ModelScript::new().say("a").call("f", json!({"city": "Oslo"}));

@@ -82,7 +82,7 @@ fn all_text(steps: &[Step]) -> String {
     steps.iter().map(|step| step.text.as_str()).collect()
 }
 
-/// R: T1, T4, D1: what each example leads to: calls made, and words that must be in the message.
+/// The calls that each example leads to, and words that must be in the message.
 #[tokio::test]
 async fn every_example_is_answered_with_the_values_of_its_tools() {
     for (prompt, expected_calls, words) in [
@@ -222,7 +222,7 @@ async fn the_gesture_comes_in_mid_sentence_and_thoughts_apart() {
     assert!(steps[0].thinking.contains("2x = 0.10") && !steps[0].text.contains("call the ball x"));
 }
 
-/// R: T4: the last step has tools off, and the demo answers without a call.
+/// The last step has tools off, and the demo answers without a call.
 #[tokio::test]
 async fn it_stops_calling_when_it_may_not() {
     for dialect in
@@ -396,7 +396,7 @@ async fn it_understands_the_built_in_tools() {
     assert_eq!(upstream.violations(), []);
 }
 
-/// R: T10: a note in the user's place (loop guard), or the picture of a result, is not a new question.
+/// A note in the user's place (loop guard), or the picture of a result, is not a new question.
 #[tokio::test]
 async fn notes_and_pictures_of_results_do_not_change_the_subject() {
     let upstream = demo().await;

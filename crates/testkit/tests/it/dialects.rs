@@ -448,7 +448,7 @@ async fn responses_refusals() {
     .await;
 }
 
-/// R: W7: reasoning goes back exactly as it came, directly before what it led to.
+/// Reasoning goes back exactly as it came, directly before what it led to.
 #[tokio::test]
 async fn responses_reasoning_echo() {
     let upstream =

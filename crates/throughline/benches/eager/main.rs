@@ -6,7 +6,6 @@
 //! ```
 //!
 //! Time is real, and nearly all of it is waiting: all turns of a round run beside each other.
-// R: T6
 
 mod scenario;
 
@@ -97,7 +96,6 @@ async fn measure(rounds: usize) -> Result<(), String> {
 type Way = (Running, StartRule, StreamingSetting);
 
 /// Barrier and eager, serial and parallel; at last without streaming, where no tool can be early.
-// R: T6
 const WAYS: [Way; 5] = [
     (Running::Serial, StartRule::AfterStream, StreamingSetting::On),
     (Running::Serial, StartRule::Eager, StreamingSetting::On),

@@ -23,31 +23,24 @@ pub struct Agent {
     /// The model, then those to fall back on.
     pub models: Vec<UpstreamChoice>,
     /// Transport of tool calls: native, text or chosen by upstream.
-    // R: T3
     pub mode: ToolMode,
     /// Template of the system prompt.
-    // R: X5
     pub prompt: Option<PromptTemplate>,
     /// Sampling.
     pub settings: throughline_wire::ModelSettings,
     /// Use of tools.
     pub tool_call: AgentTools,
     /// Rules for what may run without approval and what may not run at all; the first rule that matches decides.
-    // R: A1
     pub policy: Vec<PolicyRule>,
     /// Permissions in one word: rules after those.
-    // R: A1
     pub permissions: Option<PermissionPreset>,
     /// Rules about what people are shown and what the model is told, in their order.
     pub text_rules: Vec<TextRule>,
     /// Limits on a model that repeats itself without progress.
-    // R: T10
     pub guard: LoopGuard,
     /// Handling of messages that arrive while a reply is running.
-    // R: T14
     pub steering: SteeringMode,
     /// Continue or end a turn when another process takes it over from one that died.
-    // R: S3
     pub on_interrupted: OnInterrupted,
     /// Bounds that differ from those of all agents.
     pub limits: AgentLimitsSection,
@@ -74,7 +67,6 @@ impl Agent {
     }
 
     /// The rules and the confirmation mode, as the turn machine takes them.
-    // R: A1
     pub fn policy(&self) -> Policy {
         Policy {
             rules: self.policy.clone(),
@@ -98,12 +90,10 @@ pub struct AgentTools {
     /// Time limit of a tool that has none of its own, in milliseconds.
     pub timeout_ms: u64,
     /// Calls that ask for approval beyond what the rules say.
-    // R: A1
     pub confirmation: ConfirmationMode,
     /// One call at a time, or several in parallel.
     pub execution: ExecutionMode,
     /// The protocol of text mode.
-    // R: X1
     pub protocol: TextProtocolKind,
     /// The moment at which tools without side effects start.
     pub start: StartRule,
@@ -123,7 +113,6 @@ pub enum CallStartMode {
 }
 
 /// Calls that ask for approval: `require_confirmation`.
-// R: A1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConfirmationMode {
     /// The rules decide.
@@ -135,7 +124,6 @@ pub enum ConfirmationMode {
 
 impl AgentTools {
     /// Calls that ask for approval beyond what the rules say, as the turn machine takes it.
-    // R: T3, A1
     pub fn confirm(&self) -> ConfirmMode {
         match (self.mode, self.confirmation) {
             (CallStartMode::Manual, _) => ConfirmMode::Manual,

@@ -78,7 +78,6 @@ pub enum ResultsAs {
 }
 
 /// Handling of messages that the user sends while a reply is running.
-// R: T14
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SteeringMode {

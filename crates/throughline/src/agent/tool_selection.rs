@@ -1,6 +1,5 @@
 //! The prompt and tools of an agent in one mode, with the reason for each tool left out. Turns and previews use the
 //! same function.
-// R: L3, X5
 
 use super::prompt::{self, PromptContext, PromptUser, SystemPrompt, ToolsText, ToolsTextCache, ToolsTextKey};
 use super::{Agent, TextProtocolKind, ToolMode};
@@ -105,7 +104,6 @@ impl Agent {
     ///
     /// # Errors
     /// Its prompt cannot be rendered.
-    // R: L3, X5
     pub fn select_tools(
         &self,
         registry: &ToolRegistry,

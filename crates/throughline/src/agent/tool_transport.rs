@@ -1,5 +1,4 @@
 //! Transport of a turn's calls: in the upstream's own field or as text.
-// R: T3
 
 use super::tool_selection::ToolSelection;
 use throughline_engine::{OfferedTool, SetupRemark};

@@ -81,7 +81,6 @@ impl ThroughlineBuilder {
     }
 
     /// A model to fall back to when the ones before it are unavailable, before the first token only.
-    // R: T11
     pub fn fallback(mut self, model: impl Into<String>) -> Self {
         self.overrides.fallbacks.push(model.into());
         self
@@ -89,7 +88,6 @@ impl ThroughlineBuilder {
 
     /// The template of the system prompt, with `{{ tools }}`, `{{ date }}` and the other values of [`prompt`]. Wrap
     /// literal braces in `{% raw %}` and `{% endraw %}`.
-    // R: X5
     pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
         self.overrides.prompt = Some(prompt.into());
         self
@@ -97,42 +95,36 @@ impl ThroughlineBuilder {
 
     /// Transport of tool calls. Default: native, in the upstream's own field; [`ToolMode::Text`] for models that
     /// cannot call tools.
-    // R: T3
     pub fn mode(mut self, mode: ToolMode) -> Self {
         self.overrides.mode = Some(mode);
         self
     }
 
     /// The grammar of text mode. Default: `vcp`.
-    // R: X1
     pub fn protocol(mut self, protocol: TextProtocolKind) -> Self {
         self.overrides.protocol = Some(protocol);
         self
     }
 
     /// Role of tool results in text mode. Default: the user's, in a frame.
-    // R: T9
     pub fn results_as(mut self, results: ResultsAs) -> Self {
         self.overrides.results = Some(results);
         self
     }
 
     /// Runs the calls of a step in parallel, as far as the tools' concurrency classes allow.
-    // R: T7
     pub fn parallel(mut self) -> Self {
         self.overrides.execution = ExecutionMode::Parallel;
         self
     }
 
     /// The moment at which tools without side effects start. Default: while the model is still streaming.
-    // R: T6
     pub fn start_rule(mut self, start: StartRule) -> Self {
         self.overrides.start = start;
         self
     }
 
     /// Registers a tool. Models may call it only if it allows that (`agent_callable`).
-    // R: L1
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
@@ -145,7 +137,6 @@ impl ThroughlineBuilder {
     }
 
     /// Adds a source of tools that come and go. The first turn starts it, or [`Throughline::wait_ready`].
-    // R: L2
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);
         self
@@ -165,7 +156,6 @@ impl ThroughlineBuilder {
 
     /// Store of permanent approvals, in a program with one user. Default: in memory until the program ends,
     /// separately for each user.
-    // R: A2
     pub fn approval_store(self, store: Arc<dyn ApprovalStore>) -> Self {
         self.approval_stores(Arc::new(SharedApprovalStore(store)))
     }
@@ -271,7 +261,6 @@ impl ThroughlineBuilder {
     }
 
     /// Retries of a model call before its first token.
-    // R: T11
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.overrides.retry = Some(retry);
         self
@@ -284,28 +273,24 @@ impl ThroughlineBuilder {
     }
 
     /// Time for which a client's tools stay offered after its connection is lost. Default 60 s.
-    // R: L2
     pub fn client_grace(mut self, grace: Duration) -> Self {
         self.client_grace = Some(grace);
         self
     }
 
     /// An observer of all turns: for metrics, call histories and raw bytes. Default: none.
-    // R: O1
     pub fn observer(mut self, observer: Arc<dyn TurnObserver>) -> Self {
         self.observer = Some(observer);
         self
     }
 
     /// Store for images, audio and files that are too large for the log. Default: none, they stay in the log.
-    // R: T12
     pub fn media(mut self, media: Arc<dyn MediaStore>) -> Self {
         self.media = Some(media);
         self
     }
 
     /// Passes the raw bytes of upstreams to the observer, for every turn. Default: for turns that request it.
-    // R: S5
     pub fn keep_raw(mut self, keep_raw: KeepRaw) -> Self {
         self.keep_raw = keep_raw;
         self

@@ -1,6 +1,5 @@
 //! A tool run by a person instead of a model: with the same registry, argument checks, rules and executor as an
 //! agent's call. Nothing of it becomes part of a conversation.
-// R: L1, A1
 
 use super::Throughline;
 use crate::clock::TurnClock;
@@ -36,7 +35,6 @@ pub struct ManualCall {
     /// Consent to side effects.
     pub consent: ManualConsent,
     /// The user's remembered decisions, in addition to the permanent ones.
-    // R: A2
     pub remembered: Vec<RememberedDecision>,
     /// Stops it.
     pub cancel: CancellationToken,

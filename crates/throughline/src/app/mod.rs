@@ -151,7 +151,6 @@ impl Throughline {
     ///
     /// # Errors
     /// Tools that cannot be declared; an id that no client can have.
-    // R: L2
     pub fn connect_client(
         &self,
         client_id: impl Into<String>,
@@ -204,7 +203,6 @@ impl Throughline {
     ///
     /// # Errors
     /// There is no such voice.
-    // R: V1
     pub fn voice(&self, name: Option<&str>) -> Result<Arc<dyn Voice>, VoiceError> {
         let voice: Arc<dyn Voice> = voice::pick(&self.plan().audio.voices, name, "voice")?;
         Ok(voice)
@@ -267,7 +265,6 @@ impl Throughline {
     ///
     /// # Errors
     /// No agent has that name; its prompt cannot be rendered.
-    // R: L3, X5
     pub fn select_tools(
         &self,
         agent: Option<&str>,
@@ -307,7 +304,6 @@ impl Throughline {
     ///
     /// # Errors
     /// Its prompt cannot be rendered.
-    // R: U4
     pub fn select_tools_for_agent(
         &self,
         agent: &Agent,
@@ -357,7 +353,6 @@ impl Throughline {
     ///
     /// # Errors
     /// No connection to it can be set up.
-    // R: O4
     pub fn set_upstream(&self, upstream: Upstream) -> Result<(), Error> {
         let mut plan = self.inner.plan.write().unwrap_or_else(PoisonError::into_inner);
         *plan = Arc::new(plan.with_upstream(upstream)?);
@@ -431,7 +426,6 @@ impl Throughline {
 
     /// The agent of this name that answers this user (`None` = the application's default). Agents of the
     /// configuration take precedence: a user's agent cannot replace one.
-    // R: O4
     pub fn agent_for(&self, name: Option<&str>, user: &Option<String>) -> Result<Arc<Agent>, Error> {
         let plan = self.plan();
         match (plan.agent(name), name) {
@@ -443,7 +437,6 @@ impl Throughline {
 
     /// Tells the application that a user's permanent approvals were changed in the store by something other than its
     /// own turns: the next turn reads them again.
-    // R: A2
     pub fn invalidate_permanent_approvals(&self, user: Option<&str>) {
         self.inner.approval_stores.for_user(user).invalidate();
     }
@@ -465,7 +458,6 @@ impl Throughline {
     }
 
     /// Stores the decisions of a turn that outlive it.
-    // R: A2
     pub(crate) fn store_remembered(
         &self,
         clock: TurnClock,

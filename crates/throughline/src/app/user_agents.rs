@@ -1,6 +1,5 @@
 //! Agents made by users, in addition to those of the configuration. The configuration's take precedence, so a user's
 //! agent cannot replace one.
-// R: O4
 
 use super::Throughline;
 use crate::agent::Agent;
@@ -47,7 +46,6 @@ impl Throughline {
 
     /// The default settings of an agent: every field that has a default, with this application's limits for all
     /// agents.
-    // R: U4
     pub fn agent_defaults(&self) -> Value {
         Agent::default_settings(self.plan().limits)
     }

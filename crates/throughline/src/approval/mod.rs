@@ -78,7 +78,6 @@ pub struct ApprovalRequest {
 /// # assert!(with_care.arguments.is_some() && for_now.remember.is_some());
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-// R: A2, A3
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ApprovalResponse {
@@ -116,7 +115,6 @@ impl ApprovalResponse {
     }
 
     /// Do not run it, and stop the turn. The model receives the reason, if there is one, in the next turn.
-    // R: A2, T8
     pub fn deny_and_stop(reason: Option<String>) -> Self {
         Self { stop: true, ..Self::from_decision(ApprovalDecision::Deny, reason) }
     }

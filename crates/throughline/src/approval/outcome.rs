@@ -1,5 +1,4 @@
 //! The outcome of an answer to an approval question, reported once the turn's log has it.
-// R: A3
 
 use super::ApprovalResponse;
 use throughline_engine::{ApprovalDecision, QuestionResolution};

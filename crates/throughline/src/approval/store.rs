@@ -3,7 +3,6 @@
 //! Never decides anything: matching calls is the task of
 //! [`engine::RememberedDecision`](throughline_engine::RememberedDecision), which is bound to the tool's definition.
 //! Decisions that apply to one conversation live with the [`Conversation`](crate::Conversation).
-// R: A2
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -60,7 +59,6 @@ pub trait ApprovalStore: Send + Sync + fmt::Debug {
 }
 
 /// The stores of a program with several users: an approval never applies to another user.
-// R: A2, R3
 pub trait ApprovalStores: Send + Sync + fmt::Debug {
     /// The store of a user; `None` = of a program without users.
     fn for_user(&self, user: Option<&str>) -> Arc<dyn ApprovalStore>;

@@ -2,7 +2,6 @@
 //!
 //! A client belongs to one user: its tools are offered in that user's turns only, and only that user may answer for
 //! it. The turn machine decides which answer is first and in time; this module only routes.
-// R: L2
 
 mod closed_calls;
 mod handle;

@@ -1,5 +1,4 @@
 //! Tools that a request declares and its requester runs.
-// R: E3
 
 use super::ClientToolSpec;
 use crate::error::Error;

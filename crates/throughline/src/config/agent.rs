@@ -3,7 +3,6 @@
 //!
 //! A value can never do more than the file: it is converted to the file's form and read by the same code. It can do
 //! less: it selects among the configured upstreams and never defines one.
-// R: O4
 
 use super::file::ConfigFile;
 use super::resolve::{ConfigFlags, DEMO, EnvVars, resolve_agent};
@@ -252,7 +251,6 @@ fn join_path(path: &str, key: &str) -> String {
 impl Agent {
     /// The complete settings of this agent, defaults included, as a file or value would state them: to be shown,
     /// edited and read again.
-    // R: O4
     pub fn to_settings(&self) -> Value {
         let tools = &self.tool_call;
         let mut models =
@@ -298,7 +296,6 @@ impl Agent {
     }
 
     /// Default settings of an agent under these global limits: every field that has a default.
-    // R: U4
     pub(crate) fn default_settings(limits: TurnLimits) -> Value {
         let mut default_agent = Agent::new("", Vec::new());
         // An agent that is written has tools only if it says so.
@@ -347,7 +344,6 @@ mod tests {
         assert!(error.to_string().contains(says), "{error}");
     }
 
-    // R: O4
     #[test]
     fn each_mistake_is_told_at_its_field() {
         let with = |key: &str, value: Value| {
@@ -402,7 +398,6 @@ mod tests {
         }
     }
 
-    // R: O4
     #[test]
     fn a_name_is_a_part_of_an_address() {
         for name in ["", ".", "..", "a/b", "a b", "a\nb", &"x".repeat(65)] {
@@ -414,7 +409,6 @@ mod tests {
         }
     }
 
-    // R: O4
     #[test]
     fn what_an_agent_says_of_itself_makes_it_again() {
         let settings = json!({
@@ -450,7 +444,6 @@ mod tests {
         assert_eq!(plain["tool_call"]["enabled"], false);
     }
 
-    // R: U4
     #[test]
     fn the_defaults_are_those_of_an_agent_that_says_nothing() {
         let defaults = Agent::default_settings(TurnLimits { calls_per_turn_max: 7, ..TurnLimits::default() });

@@ -172,7 +172,6 @@ impl ConfigError {
     }
 
     /// The error with the texts in quotes behind its position left out: one of them may be a key.
-    // R: R4
     pub(crate) fn without_values(mut self) -> Self {
         if let ConfigLocation::File { column, text, width, .. } = &mut self.location {
             let before: String = text.chars().take(*column - 1).collect();

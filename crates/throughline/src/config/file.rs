@@ -62,12 +62,10 @@ pub struct ConfigFile {
     /// HTTP endpoints that are tools, by name.
     pub http_tools: BTreeMap<String, HttpTool>,
     /// Plugin folders of VCP.
-    // R: L2
     pub vcp_plugins: VcpPlugins,
     /// The tool `web.search`.
     pub web_search: Option<WebSearchSettings>,
     /// Engines that speak, by name.
-    // R: V1
     pub voices: BTreeMap<String, Spanned<VoiceSection>>,
     /// Engines that write down what they hear, by name.
     pub ears: BTreeMap<String, Spanned<EarsSection>>,
@@ -298,11 +296,9 @@ pub struct AgentSection {
     #[serde(default)]
     pub fallback: Vec<Spanned<String>>,
     /// Transport of tool calls: `native`, `text` or `auto`. Default auto.
-    // R: T3
     #[serde(default)]
     pub mode: Option<ToolMode>,
     /// Template of the system prompt.
-    // R: X5
     #[serde(default)]
     pub prompt: Option<Spanned<String>>,
     /// 0 to 2.
@@ -322,26 +318,21 @@ pub struct AgentSection {
     pub tool_call: ToolCallSection,
     /// Rules for what may run without approval and what may not run at all: `[[agents.NAME.policy]]`. The first rule
     /// that matches decides; without one the tool's effect does.
-    // R: A1
     #[serde(default)]
     pub policy: Vec<Spanned<PolicyRule>>,
     /// Permissions in one word: `read_only`, `workspace` or `everything`, as rules after those of `policy`. Default none.
-    // R: A1
     #[serde(default)]
     pub permissions: Option<PermissionPreset>,
     /// Rules about what people are shown and what the model is told: `[[agents.NAME.text_rules]]`, in their order.
     #[serde(default)]
     pub text_rules: Vec<Spanned<TextRuleSettings>>,
     /// Limits on a model that repeats itself without progress.
-    // R: T10
     #[serde(default)]
     pub guard: LoopGuard,
     /// Handling of messages that the user sends while a reply is running. Default: at the next step.
-    // R: T14
     #[serde(default)]
     pub steering: SteeringMode,
     /// Recovery of a turn whose process died: `continue`, or `end`. Default continue.
-    // R: S3
     #[serde(default = "goes_on")]
     pub on_interrupted: OnInterrupted,
     /// Bounds of this agent's turns that differ from `[limits.turn]`.
@@ -360,7 +351,6 @@ pub struct ToolCallSection {
     /// On if the agent has tools. Default false.
     pub enabled: bool,
     /// `auto`: calls run as the rules allow; `manual`: each waits for a person, without expiry. Default auto.
-    // R: T3
     // A text, since it was called differently once and the error should say where that has moved.
     pub mode: Option<Spanned<String>>,
     /// A group or one method, on or off; the more exact name wins. Default none.
@@ -372,17 +362,14 @@ pub struct ToolCallSection {
     /// Time limit of a tool that has none of its own, in milliseconds. Default 30,000.
     pub timeout_ms: u64,
     /// Asks before every call, whatever its effect. Default false.
-    // R: A1
     pub require_confirmation: bool,
     /// Runs the calls of a step in parallel. Default false.
     pub parallel_execution: bool,
     /// Protocol of text mode: `vcp` or `xml`. Default vcp.
-    // R: X1
     pub protocol: TextProtocolKind,
     /// Moment at which tools without side effects start. Default eager.
     pub start: ToolStartMode,
     /// Role of tool results in text mode: `user` or `tool`. Default user.
-    // R: T9
     pub results: ResultsAs,
 }
 

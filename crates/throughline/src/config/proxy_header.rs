@@ -174,7 +174,6 @@ fn parse_header(text: &str) -> Result<String, InvalidValue> {
 mod tests {
     use super::*;
 
-    // R: R4, O5
     #[test]
     fn a_range_has_its_addresses_and_no_other() {
         for (range, inside, outside) in [

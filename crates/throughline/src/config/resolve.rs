@@ -112,7 +112,6 @@ impl AppSettings {
 
     /// Every secret value: keys and headers of upstreams, secrets of tools and their servers, passwords in addresses.
     /// A server redacts these from everything it sends or logs.
-    // R: R4
     pub fn secret_values(&self, surroundings: &SpawnContext) -> Vec<String> {
         let mut values: Vec<String> = self.upstreams.values().flat_map(Upstream::secrets).collect();
         values.extend(self.sources.secret_values(surroundings));
@@ -161,7 +160,6 @@ pub fn resolve(
 ///
 /// # Errors
 /// As in [`resolve`].
-// R: O4
 pub fn resolve_with_stored(
     file: Option<ConfigFile>,
     stored: &StoredUpstreams,
@@ -430,7 +428,6 @@ impl ConfigLayers<'_> {
                 |error: UpstreamConfigError| ConfigError::in_environment(&base_url, error.to_string());
             upstream = upstream.base_url(&url).map_err(to_error)?;
         }
-        // R: T13
         for variable in ["THROUGHLINE_STREAMING", streaming.as_str()] {
             if let Some(text) = self.variable(variable) {
                 let setting =
@@ -740,7 +737,6 @@ fn parse_mode(text: &str, error_at: ConfigErrorAt<'_>) -> Result<ToolMode, Confi
         .ok_or_else(|| error_at(format!("there is no mode `{text}`")).valid_names(text, ToolMode::NAMES))
 }
 
-// R: T3
 fn parse_call_mode(text: &str, error_at: ConfigErrorAt<'_>) -> Result<CallStartMode, ConfigError> {
     match text {
         "auto" => Ok(CallStartMode::Auto),

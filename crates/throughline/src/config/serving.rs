@@ -14,7 +14,6 @@ use toml::Spanned;
 use url::Url;
 
 /// Default address: this machine only.
-// R: R4
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
 /// Default time for running turns to end after the server is asked to stop, in milliseconds.
 pub const DRAIN_MS_DEFAULT: u64 = 30_000;
@@ -92,7 +91,6 @@ pub enum AuthMode {
 }
 
 /// Rendering of server-side tools for clients of `/v1/chat/completions`, which do not know tool cards.
-// R: E3
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolRendering {
@@ -141,7 +139,6 @@ impl ToolRendering {
 }
 
 /// Durability across power failures; a crash of the server alone loses nothing in either mode.
-// R: S2
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DurabilityMode {
@@ -155,7 +152,6 @@ pub enum DurabilityMode {
 
 /// `limits = { … }` of the server. A request over a limit is refused with the limit's name; nothing is slowed or
 /// dropped silently.
-// R: R2, R4
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerLimits {

@@ -91,7 +91,6 @@ impl SourceSettings {
     }
 
     /// Secret values among the settings of the sources.
-    // R: R4
     pub fn secret_values(&self, surroundings: &SpawnContext) -> Vec<String> {
         let mcp = self.mcp.values().flat_map(|server| server.secret_values(surroundings));
         let commands = self.commands.values().flat_map(|command| command.secret_values(surroundings));
@@ -215,7 +214,6 @@ mod tests {
         settings.sources(&surroundings, &PinStore::in_memory())
     }
 
-    // R: L2, O2
     #[test]
     fn what_was_said_changes_with_settings_and_secrets_and_with_nothing_else() {
         let settings = |text: &str, key: &str| -> BTreeMap<String, u64> {

@@ -1,6 +1,5 @@
 //! Upstreams connected at run time: keys and custom addresses. They are stored in one private file of the data folder
 //! and rank between `throughline.toml` and the environment.
-// R: O4, R4
 
 use crate::upstream::Secret;
 use serde::{Deserialize, Serialize};
@@ -186,7 +185,6 @@ mod by_name {
 mod tests {
     use super::*;
 
-    // R: O4, R4
     #[test]
     fn keys_are_kept_for_their_owner_only_and_shown_to_nobody() {
         let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,6 @@
 //!
 //! The machine accepts the first answer. This module only remembers who sent what; the winner is read from the log
 //! like everything else, so that every sender gets the same result.
-// R: A3
 
 use crate::approval::{ApprovalOutcome, ApprovalResponse};
 use std::collections::HashMap;

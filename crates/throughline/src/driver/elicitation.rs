@@ -1,5 +1,4 @@
 //! Open questions of running tools, with the schema of their answers.
-// R: L6
 
 use crate::turn::ToolAnswerResult;
 use serde_json::Value;

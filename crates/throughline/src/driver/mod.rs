@@ -407,7 +407,6 @@ impl TurnDriver {
                 // A tool that is gone has no other definition: running it says so.
                 let now = registry.get(&tool).map(|entry| entry.fingerprint().to_string());
                 if let Some(now) = now.filter(|now| *now != fingerprint) {
-                    // R: A3
                     return Some(TurnInput::ToolRedefined {
                         tool,
                         fingerprint: now,
@@ -420,7 +419,6 @@ impl TurnDriver {
             TurnAction::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint } => {
                 let now = (self.registry)().get(&tool).map(|entry| entry.fingerprint().to_string());
                 if let Some(now) = now.filter(|now| fingerprint.as_ref().is_some_and(|known| known != now)) {
-                    // R: A3
                     return Some(TurnInput::ToolRedefined {
                         tool,
                         fingerprint: now,
@@ -450,7 +448,6 @@ impl TurnDriver {
     }
 }
 
-// R: A2
 fn remembered_answers(events: &[Event]) -> impl Iterator<Item = RememberedDecision> + '_ {
     events.iter().filter_map(|event| match &event.kind {
         EventKind::ApprovalResolved { remembered: Some(answer), approval_id, .. } => {

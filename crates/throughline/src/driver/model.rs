@@ -76,7 +76,6 @@ impl ModelCall {
                 client.call(request, &calls, time, watch, &offloader, &out).await;
             });
             if call.catch_unwind().await.is_err() {
-                // R: R3
                 out.put(ModelItem::Failed(broken_failure("reading the reply panicked; please report this")))
                     .await;
             }
@@ -218,7 +217,6 @@ mod tests {
         TurnInput::Model { step: 1, attempt: 2, event }
     }
 
-    // R: T2
     #[test]
     fn deltas_are_joined_while_the_log_is_busy_and_only_then() {
         let mut call = going_on();
@@ -242,7 +240,6 @@ mod tests {
         assert_eq!(inputs, [input(StepEvent::Text("So".into())), input(reopened)]);
     }
 
-    // R: R2
     #[test]
     fn no_more_than_the_limit_is_held_back() {
         let mut call = going_on();
@@ -251,7 +248,6 @@ mod tests {
         assert_eq!(call.next_inputs(text("y"), LogState::Busy).len(), 1);
     }
 
-    // R: R3
     #[test]
     fn a_call_ends_once_however_it_ends() {
         let mut broken_off = going_on();

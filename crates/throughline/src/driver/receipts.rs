@@ -1,5 +1,4 @@
 //! Deferred replies to the senders of inputs, sent when the log has the result.
-// R: S2
 
 use std::collections::VecDeque;
 use throughline_engine::EventSeq;

@@ -1,6 +1,5 @@
 //! Dry run of a reply: the calls in a pasted text, which of them would run, and the errors in the others. Runs
 //! nothing.
-// R: X2, X3, W8, A1
 
 pub mod views;
 
@@ -147,7 +146,6 @@ pub fn inspect(text: &str, filter: ProtocolFilter, context: InspectionContext<'_
 }
 
 /// Predicts the fate of one call: the answer of [`inspect`] without surrounding text. Runs nothing.
-// R: A1, U4
 pub fn predict_call(tool: &ToolName, arguments: Value, context: InspectionContext<'_>) -> CallPrediction {
     predict(tool.as_str(), Some(tool), Ok(&CallArguments::from_value(arguments)), context)
 }

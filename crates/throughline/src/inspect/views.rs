@@ -1,6 +1,5 @@
 //! Tools, prompts and inspected replies as data: one form for `throughline tools --json`, `throughline parse --json`
 //! and the server's API, with the feature `openapi` also its schemas.
-// R: L3, X5, W8
 
 use super::{CallOrigin, CallPrediction, InspectedCall, ReplyInspection};
 use crate::agent::{SourceTokens, ToolSelection, prompt};

@@ -2,7 +2,6 @@
 //!
 //! An observer never changes anything and is never waited for. The tasks that run the turns call it: it must return
 //! quickly and move slow work to a queue of its own.
-// R: O1
 
 mod observed;
 
@@ -83,7 +82,6 @@ pub struct TurnFacts {
 }
 
 /// Passes the raw bytes of upstreams to the observer, or not.
-// R: S5
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepRaw {

@@ -68,7 +68,6 @@ impl ObservedCall {
 
 /// The bytes of one reply on their way to the observer. Bytes held back because they might begin a secret are passed
 /// on at the end, also for a call that is given up.
-// R: R4, S5
 pub(crate) struct ObservedBytes(Option<(CallObserver, StreamRedactor)>);
 
 impl ObservedBytes {

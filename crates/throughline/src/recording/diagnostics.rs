@@ -1,5 +1,4 @@
 //! Diagnosis of recordings that are not streams, with remedies.
-// R: U3
 
 use super::texts;
 use crate::UserLanguage;
@@ -72,7 +71,6 @@ mod tests {
         assert_eq!(diagnostic, expected, "{}", String::from_utf8_lossy(body));
     }
 
-    // R: U3
     #[test]
     fn what_is_no_stream_is_called_by_its_name() {
         check(b"", &["empty"]);

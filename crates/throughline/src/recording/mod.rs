@@ -9,7 +9,6 @@
 //! let recording = decode_recording(body, None, ThinkMode::Split);
 //! assert_eq!((recording.dialect, recording.reply.text.as_str()), (Dialect::OpenaiChat, "Hi"));
 //! ```
-// R: U3, W1
 
 mod diagnostics;
 pub(crate) mod redecode;
@@ -186,7 +185,6 @@ mod tests {
         recording.chunks.iter().flat_map(|piece| piece.events.clone()).collect()
     }
 
-    // R: U3
     #[test]
     fn the_wire_format_is_told_from_the_bytes() {
         for (body, expected) in [
@@ -213,7 +211,6 @@ mod tests {
         assert!(guess_dialect(error.as_bytes(), ThinkMode::Verbatim).is_some());
     }
 
-    // R: U3
     #[test]
     fn the_events_are_those_of_a_turn_and_fold_to_what_the_reply_says() {
         let recording = decode_recording(CHAT.as_bytes(), None, ThinkMode::Verbatim);
@@ -233,7 +230,6 @@ mod tests {
         assert!(!events(&recording).iter().any(|event| matches!(event.kind, EventKind::ToolStart { .. })));
     }
 
-    // R: U3, R2
     #[test]
     fn so_many_events_are_told_one_by_one_and_the_whole_all_the_same() {
         let line = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";

@@ -1,6 +1,5 @@
 //! Recorded bytes of a turn's upstreams, decoded again by this release and compared with the turn's log: shows on
 //! real replies what a new decoder changes.
-// R: S5
 
 use crate::error::Error;
 use crate::turn::StoredTurn;

@@ -34,13 +34,11 @@ use uuid::Uuid;
 /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-// R: T9
 pub struct Conversation {
     app: Throughline,
     id: ConversationId,
     history: Arc<Mutex<Vec<Message>>>,
     /// Decisions that apply until the end of this conversation.
-    // R: A2
     remembered: Arc<Mutex<Vec<RememberedDecision>>>,
     last_turn: Option<TurnControl>,
     /// Messages sent to earlier turns that those did not read.
@@ -98,7 +96,6 @@ impl Conversation {
     }
 
     /// Sets the transport of tool calls from now on; `None` = as the agent sets. The history works with any.
-    // R: T3, T9
     pub fn set_mode(&mut self, mode: Option<ToolMode>) {
         self.request_template.mode = mode;
     }
@@ -115,7 +112,6 @@ impl Conversation {
 
     /// Sends a message to the running turn. See [`TurnControl::send`]; a message that the turn does not read is
     /// queued for [`next_turn`](Self::next_turn).
-    // R: T14
     pub async fn send(&self, input: impl Into<UserInput>, when: MessageTiming) -> SendResult {
         match &self.last_turn {
             Some(turn) => turn.send(input, when).await,
@@ -214,7 +210,6 @@ impl Conversation {
     }
 
     /// Decisions that apply until the end of this conversation, oldest first.
-    // R: A2
     pub fn remembered(&self) -> Vec<RememberedDecision> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -102,7 +102,6 @@ impl TurnHandle {
     /// without streaming, and not a second path.
     ///
     /// If the log was lost under the turn, the message has no `status`: what it holds is what is known.
-    // R: T13
     pub async fn finish(mut self) -> AssistantMessage {
         while self.next().await.is_some() {}
         self.message
@@ -125,13 +124,11 @@ impl TurnHandle {
 
     /// Stops the turn: the upstream's stream, open questions, running tools. The message retains its content so far,
     /// and every call ends with its true outcome. Events continue until the last one.
-    // R: T8
     pub async fn cancel(&self) -> CommandAck {
         self.control.cancel().await
     }
 
     /// Cancels one call; the turn continues.
-    // R: T8
     pub async fn cancel_call(&self, call: CallId) -> CancelCallResult {
         self.control.cancel_call(call).await
     }
@@ -182,7 +179,6 @@ impl TurnControl {
     }
 
     /// Answers one question, with changed arguments or for longer than this call.
-    // R: A2
     pub async fn answer_with(&self, question: ApprovalId, answer: ApprovalResponse) -> CommandAck {
         self.send_command(TurnCommand::Answer {
             question: ApprovalTarget::One(question),
@@ -194,7 +190,6 @@ impl TurnControl {
 
     /// Answers one question and returns the outcome of the answer when the log has it. Of several answers the first
     /// wins, and all senders get the same result.
-    // R: A3
     pub async fn decide(&self, question: ApprovalId, answer: ApprovalResponse) -> ApprovalOutcome {
         self.decide_as(question, answer, "user").await
     }
@@ -219,7 +214,6 @@ impl TurnControl {
     }
 
     /// Answers all questions that are open now, for longer than their calls or with the end of the turn.
-    // R: A2
     pub async fn answer_all_with(&self, answer: ApprovalResponse) -> CommandAck {
         self.send_command(TurnCommand::Answer {
             question: ApprovalTarget::All,
@@ -230,7 +224,6 @@ impl TurnControl {
     }
 
     /// Answers a question of a running tool. The values are checked first; invalid ones can be corrected.
-    // R: L6
     pub async fn answer_tool(&self, question: ApprovalId, answer: ToolAnswer) -> ToolAnswerResult {
         let (reply, result) = oneshot::channel();
         let command = TurnCommand::AnswerTool { question, answer, by: "user".to_owned(), reply };
@@ -244,7 +237,6 @@ impl TurnControl {
     ///
     /// Messages that the turn has not read by its end stay in [`queued`](Self::queued); a
     /// [`Conversation`](crate::Conversation) starts its next turn with them.
-    // R: T14
     pub async fn send(&self, input: impl Into<UserInput>, when: MessageTiming) -> SendResult {
         let id = UserMessageId::new(format!("said_{}", Uuid::now_v7().simple()));
         self.send_as(id, input, when).await
@@ -277,7 +269,6 @@ impl TurnControl {
     }
 
     /// Retracts a message that the turn has not read yet.
-    // R: T14
     pub async fn retract(&self, id: UserMessageId) -> RetractResult {
         let (reply, result) = oneshot::channel();
         match self.send_command(TurnCommand::Retract { id: id.clone(), reply }).await {

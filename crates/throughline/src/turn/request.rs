@@ -1,5 +1,4 @@
 //! Requests for turns: the user's input, and the settings that differ from the application's.
-// R: T12
 
 use crate::agent::ToolMode;
 use crate::approval::ApprovalMode;
@@ -37,14 +36,12 @@ pub struct TurnRequest {
     /// `upstream/model` instead of the agent's models.
     pub model: Option<String>,
     /// Transport of tool calls; `None` = as the agent sets. The history works with any.
-    // R: T3
     pub mode: Option<ToolMode>,
     /// The approval mode; `None` = the application's.
     pub approval: Option<ApprovalMode>,
     /// Told in the events.
     pub conversation_id: Option<ConversationId>,
     /// Remembered decisions that apply to this turn, in addition to the permanent ones.
-    // R: A2
     pub remembered: Vec<RememberedDecision>,
     /// The user who owns the turn, in an application with several users: only the same user's clients run tools for
     /// it.
@@ -75,7 +72,6 @@ pub struct TurnRequest {
     pub keep_raw: KeepRaw,
     /// The requester's span as W3C Trace Context (`traceparent`): stored with the turn and passed to the
     /// [`TurnObserver`](crate::TurnObserver), with no other effect.
-    // R: O1
     pub trace_parent: Option<String>,
     /// JSON Schema of the answer: the model is instructed to answer with one JSON value that fits it. See
     /// [`answer_as`](Self::answer_as).

@@ -200,7 +200,6 @@ impl Throughline {
     ///
     /// # Errors
     /// The log cannot be read or written; the stored turn is from a later release.
-    // R: S3, E3
     pub async fn resume(
         &self,
         stored: StoredTurn,
@@ -277,7 +276,7 @@ impl Throughline {
             upstreams,
             call_format,
             registry: {
-                // As it is when a call starts: a tool that has been changed since is noticed there. R: A3
+                // As it is when a call starts: a tool that has been changed since is noticed there.
                 let (toolbox, clients, user) = (inner.toolbox.clone(), inner.clients.clone(), user.clone());
                 Arc::new(move || clients.registry(&toolbox.registry(), &user))
             },

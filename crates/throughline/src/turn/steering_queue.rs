@@ -1,5 +1,4 @@
 //! Messages sent while a turn runs, as the sender stores them.
-// R: T14
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_engine::{Event, EventKind, QueuedMessage, UserMessageId};

@@ -1,6 +1,5 @@
 //! The stored form of a turn, with which another process can continue it: everything that resuming needs and that
 //! cannot be looked up.
-// R: S3
 
 use super::request::FirstCall;
 use crate::agent::{ResultsAs, TextProtocolKind};
@@ -101,7 +100,6 @@ impl StoredTurn {
     /// `up_to` cuts the turn after an event, to continue differently from there (a fork): steps closed by then are
     /// whole, partial text becomes the model's message, and a call without an outcome is described as it was known at
     /// that moment.
-    // R: T9, S3
     pub fn added_messages(
         &self,
         events: &[Event],

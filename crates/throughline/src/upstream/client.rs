@@ -322,7 +322,6 @@ impl UpstreamClient {
     }
 
     /// Requests something other than a model's reply, such as the list of models: the whole answer.
-    // R: O4
     pub(crate) async fn get(&self, path: &str, bytes_max: usize) -> Result<Vec<u8>, UpstreamFailure> {
         let version = match self.upstream.dialect {
             Dialect::Anthropic => vec![("anthropic-version", ANTHROPIC_VERSION.to_owned())],
@@ -518,7 +517,6 @@ impl UpstreamClient {
     }
 
     /// Upstreams like to repeat a wrong key, also in the middle of a stream.
-    // R: R4
     fn redact_event(&self, event: &mut StepEvent<'static>) {
         match event {
             StepEvent::End(StreamEnd::Error(error)) => {
@@ -586,7 +584,6 @@ async fn check_response(
         return Err(UpstreamFailure { status, ..failure::without_status(FailureKind::Status, message) });
     }
     if text(header::CONTENT_TYPE).starts_with("text/html") {
-        // R: R3
         let page = body_start(response, 512).await;
         let message = format!(
             "a web page came instead of a reply: {}",

@@ -196,7 +196,6 @@ mod tests {
         }
     }
 
-    // R: R2
     #[test]
     fn a_message_is_bounded() {
         let long = "界".repeat(MESSAGE_CHARS_MAX + 1);

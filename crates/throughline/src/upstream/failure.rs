@@ -24,7 +24,6 @@ pub(crate) struct UpstreamErrorResponse<'a> {
 }
 
 /// The failure that an HTTP answer means.
-// R: T11, T3
 pub(crate) fn from_response(
     response: &UpstreamErrorResponse<'_>,
     tools_offered: ToolsInRequest,
@@ -280,7 +279,6 @@ mod tests {
         .kind
     }
 
-    // R: T3
     #[test]
     fn a_refusal_of_tools_is_recognized_by_its_recorded_body_and_by_nothing_else() {
         let refusals = [
@@ -394,7 +392,6 @@ mod tests {
         assert_eq!(from_response(&response, ToolsInRequest::Absent).message, "Service Unavailable");
     }
 
-    // R: T11
     #[test]
     fn retry_after_is_seconds_or_a_date_or_milliseconds() {
         let noon = 1_445_412_480_000; // Wed, 21 Oct 2015 07:28:00 GMT

@@ -120,7 +120,6 @@ impl KeyOrigin {
 }
 
 /// Time limits of an upstream.
-// R: T11
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamTimeouts {
     /// To connect, TLS included, in milliseconds. Default 5,000.
@@ -387,7 +386,6 @@ impl Upstream {
     }
 
     /// As [`transfer`](Self::transfer), with the choice of [`StreamingSetting::Auto`].
-    // R: T13
     pub fn streaming(mut self, setting: StreamingSetting) -> Self {
         self.transfer = match setting {
             StreamingSetting::On | StreamingSetting::Auto => TransferMode::Stream,
@@ -431,7 +429,6 @@ impl Upstream {
     }
 
     /// Its secrets: the key, the headers, and the password of its proxy.
-    // R: R4
     pub(crate) fn secrets(&self) -> Vec<String> {
         let key = match &self.key {
             KeyState::Given(key) => Some(key.reveal()),

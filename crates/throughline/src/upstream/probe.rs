@@ -1,5 +1,4 @@
 //! Checks if an upstream can be used, by asking it: its models, and if one of them answers.
-// R: O4
 
 use super::{CallTime, ModelHandoff, ModelItem, Upstream, UpstreamClient, providers};
 use crate::clock::TurnClock;
@@ -264,7 +263,6 @@ mod tests {
         parse_model_list(body.as_bytes()).unwrap()
     }
 
-    // R: O4
     #[test]
     fn every_shape_of_a_list_is_read() {
         let openai = r#"{"object":"list","data":[{"id":"tts-2","created":9},{"id":"old","created":1},{"id":"new","created":7}]}"#;
@@ -285,7 +283,6 @@ mod tests {
         }
     }
 
-    // R: O4
     #[test]
     fn a_refusal_says_what_to_do() {
         use ProbeFailure as P;

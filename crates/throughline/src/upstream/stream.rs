@@ -65,7 +65,6 @@ impl Throughline {
     ///
     /// # Errors
     /// There is no such upstream. What goes wrong later comes out of [`ModelStream::next`].
-    // R: T15
     pub fn stream_model(&self, mut request: ModelRequest) -> Result<ModelStream, Error> {
         let plan = self.plan();
         let choice = plan.model_choice(&request.model)?;

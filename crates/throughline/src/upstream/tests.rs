@@ -158,7 +158,6 @@ async fn every_dialect_streams_and_comes_whole_and_sends_what_its_provider_takes
     }
 }
 
-// R: T11 R3
 #[tokio::test]
 async fn every_way_to_fail_before_a_reply_has_its_kind() {
     let page = || Some(json!("<html><title>Login</title></html>"));
@@ -234,7 +233,6 @@ async fn no_connection_is_told_in_words() {
     }
 }
 
-// R: W5
 #[tokio::test]
 async fn what_breaks_in_mid_stream_keeps_what_was_said_and_is_no_end() {
     let said = || ModelScript::new().say("The beginning of something long");
@@ -267,7 +265,6 @@ async fn a_call_that_takes_for_ever_is_given_up_although_it_lives() {
     assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
 }
 
-// R: T3
 #[tokio::test]
 async fn each_servers_refusal_of_tools_is_recognized_and_only_if_there_were_tools() {
     for vendor in UpstreamVendor::ALL {
@@ -341,7 +338,6 @@ async fn encrypted_reasoning_is_left_out_for_good_once_it_is_refused() {
     }
 }
 
-// R: T13
 #[tokio::test]
 async fn a_forced_call_that_is_refused_is_asked_for_in_words() {
     let refused = refusal(400, "tool_choice 'required' is incompatible with thinking enabled", "bad");
@@ -456,7 +452,6 @@ async fn dropping_a_call_closes_its_connection() {
     assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
 }
 
-// R: R2
 #[tokio::test]
 async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     let speech =
@@ -604,7 +599,7 @@ async fn streams(behind: ServerTail) -> (String, tokio::sync::watch::Receiver<(u
     (url, counts)
 }
 
-// R: P2, and R2 for `REST_BYTES_MAX` and `REST_MAX`
+// Limits: `REST_BYTES_MAX` and `REST_MAX`.
 #[tokio::test]
 async fn a_connection_carries_call_after_call_unless_its_server_keeps_a_complete_reply_open() {
     let (url, counts) = streams(ServerTail::TheEnd).await;

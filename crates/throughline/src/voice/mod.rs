@@ -33,7 +33,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-// R: V1
 
 mod openai;
 #[cfg(feature = "process")]

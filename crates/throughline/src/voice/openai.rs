@@ -239,7 +239,6 @@ fn header_text(text: &str, default: &str) -> String {
 mod tests {
     use super::*;
 
-    // R: R4
     #[test]
     fn no_name_leaves_its_header_and_no_two_forms_have_one_boundary() {
         let form = FormData { boundary: "b".to_owned() };

@@ -163,7 +163,6 @@ impl AudioEngine {
     }
 
     /// Values that nobody may see.
-    // R: R4
     pub(crate) fn secrets(&self, surroundings: &SpawnContext) -> Vec<String> {
         match self {
             Self::Server { upstream, .. } => upstream.secrets(),

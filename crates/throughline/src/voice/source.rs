@@ -279,7 +279,6 @@ mod tests {
         );
     }
 
-    // R: R2
     #[tokio::test(start_paused = true)]
     async fn sound_that_nobody_takes_ends_and_the_voice_is_free() {
         let permits = Arc::new(Semaphore::new(1));

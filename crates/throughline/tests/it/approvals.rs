@@ -1,5 +1,4 @@
 //! Answers of people and programs, over real HTTP: changed arguments, memory, and tools that change under a question.
-// R: A2, A3
 
 use crate::support::{self, DIALECTS, builder, serve, statuses, tool_results_sent};
 use async_trait::async_trait;

@@ -30,7 +30,6 @@ fn model_of(settings: &AppSettings) -> String {
     format!("{}/{}", model.name, model.model)
 }
 
-// R: D1
 #[test]
 fn without_any_configuration_the_demo_model_answers_with_tools() {
     let settings = resolve(None, &environment(&[]), &ConfigFlags::default()).unwrap();
@@ -109,7 +108,6 @@ fn the_defaults_of_tool_call_are_those_of_the_seed() {
     assert_eq!(*results, ResultsAs::User);
 }
 
-// R: T3, A1, X1, U4
 #[test]
 fn an_agent_says_how_calls_travel_and_who_starts_them() {
     let text = r#"
@@ -136,7 +134,6 @@ fn an_agent_says_how_calls_travel_and_who_starts_them() {
     assert_eq!((limits.calls_per_turn_max, limits.approval_ms_max, limits.pauses_max), (7, Some(1000), 3));
 }
 
-// R: A1, T10
 #[test]
 fn rules_and_the_loop_guard_are_the_agents() {
     let text = r#"
@@ -306,7 +303,6 @@ fn the_environment_is_on_top_of_the_file_and_flags_are_on_top_of_both() {
     }
 }
 
-// R: T13
 #[test]
 fn streaming_and_address_can_be_set_for_all_upstreams_or_for_one() {
     let text = "[upstreams.\"my.ds\"]\nknown = \"deepseek\"\n[upstreams.b]\nknown = \"ollama\"\n[agents.a]\nmodel = \"b/x\"";
@@ -403,7 +399,6 @@ fn a_file_that_is_not_there_is_named() {
     assert!(error.starts_with("cannot read the configuration: ") && error.contains("--> nowhere"), "{error}");
 }
 
-// R: L2
 #[test]
 fn mcp_servers_are_sources_and_mistakes_are_shown_in_their_place() {
     let text = "[mcp.time]\ncommand = [\"mcp-server-time\"]\n[mcp.off]\ncommand = [\"x\"]\nenabled = false\n";
@@ -422,7 +417,6 @@ fn mcp_servers_are_sources_and_mistakes_are_shown_in_their_place() {
     assert!(error.contains("`a b` cannot be the name") && error.contains("throughline.toml:1:"), "{error}");
 }
 
-// R: R4, O5
 #[test]
 fn a_proxy_is_trusted_from_its_addresses_alone_and_mistakes_in_that_are_shown() {
     let with = |more: &str| {
@@ -452,7 +446,6 @@ fn a_proxy_is_trusted_from_its_addresses_alone_and_mistakes_in_that_are_shown() 
     assert!(error.contains("everybody is the same person"), "{error}");
 }
 
-// R: R4, O5
 #[test]
 fn a_provider_of_sign_ins_has_defaults_and_mistakes_in_it_are_shown() {
     let with = |more: &str| {

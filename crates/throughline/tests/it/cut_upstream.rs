@@ -1,5 +1,5 @@
 //! The connection to an upstream breaks at every byte of a reply: what was said stays, what was half said never runs, and the
-//! turn ends or goes on truthfully. R: R3, W5, T11
+//! turn ends or goes on truthfully.
 
 use crate::support::{DIALECTS, builder, read, serve};
 use futures_util::{StreamExt, stream};

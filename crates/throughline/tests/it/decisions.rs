@@ -1,4 +1,4 @@
-//! Answers to questions: the first counts, everybody is told the same, and only when the log has it. R: A3
+//! Answers to questions: the first counts, everybody is told the same, and only when the log has it.
 
 use crate::support::{builder, serve};
 use serde_json::json;

@@ -63,7 +63,6 @@ fn outcomes(again: &[RedecodedReply]) -> Vec<(u32, RedecodeOutcome)> {
     again.iter().map(|again| (again.step, again.outcome.clone())).collect()
 }
 
-// R: S5
 #[tokio::test]
 async fn what_was_understood_then_is_understood_again_in_every_dialect() {
     for dialect in DIALECTS {
@@ -80,7 +79,6 @@ async fn what_was_understood_then_is_understood_again_in_every_dialect() {
     }
 }
 
-// R: S5
 #[tokio::test]
 async fn each_planted_difference_is_found_and_nothing_else() {
     for dialect in &DIALECTS[..3] {
@@ -135,7 +133,6 @@ async fn each_planted_difference_is_found_and_nothing_else() {
     }
 }
 
-// R: S5
 #[tokio::test]
 async fn what_was_cut_is_compared_as_far_as_it_goes() {
     for dialect in DIALECTS {

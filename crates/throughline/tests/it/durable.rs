@@ -1,5 +1,5 @@
 //! Turns that outlive their process: the driver dies at every event, another process takes over, and the message goes on as
-//! if nothing had happened. R: S3, E3
+//! if nothing had happened.
 
 use crate::support::{self, check_promises, serve, statuses};
 use async_trait::async_trait;
@@ -190,7 +190,6 @@ async fn events_of(log: &MemoryLog, stored: &StoredTurn) -> Vec<Event> {
     records.iter().map(|record| serde_json::from_slice(&record.payload).unwrap()).collect()
 }
 
-// R: S3, E3, L5
 #[test]
 fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
     let runtime = Runtime::new().unwrap();
@@ -230,7 +229,6 @@ fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
     assert_eq!(server.violations(), []);
 }
 
-// R: S3
 #[test]
 fn a_reply_that_died_with_its_process_is_taken_back_and_asked_for_again() {
     let runtime = Runtime::new().unwrap();
@@ -255,7 +253,6 @@ fn a_reply_that_died_with_its_process_is_taken_back_and_asked_for_again() {
     assert_eq!((step.text.as_str(), step.thinking.as_str()), ("Once only.", "Hm."));
 }
 
-// R: S3
 #[test]
 fn a_turn_that_brings_its_process_down_does_so_only_a_few_times() {
     let runtime = Runtime::new().unwrap();
@@ -273,7 +270,6 @@ fn a_turn_that_brings_its_process_down_does_so_only_a_few_times() {
     check_promises(&runtime.block_on(events_of(&log, &stored)));
 }
 
-// R: S3
 #[test]
 fn an_agent_may_want_its_turns_ended_instead() {
     let runtime = Runtime::new().unwrap();
@@ -290,7 +286,6 @@ fn an_agent_may_want_its_turns_ended_instead() {
     assert_eq!(server.requests().len(), asked, "no model is asked");
 }
 
-// R: T11
 #[test]
 fn an_upstream_that_is_gone_is_told_in_the_turn() {
     let runtime = Runtime::new().unwrap();
@@ -325,7 +320,6 @@ fn open_question(message: &AssistantMessage) -> Option<ApprovalId> {
     message.calls().find_map(|call| call.approval.as_ref()).map(|approval| approval.approval_id.clone())
 }
 
-// R: A3, S3
 #[test]
 fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
     let runtime = Runtime::new().unwrap();
@@ -409,7 +403,6 @@ async fn with_another_clock(log: &MemoryLog, turn: &str, ahead_ms: i64) -> Memor
     shifted
 }
 
-// R: R3
 #[test]
 fn a_clock_that_jumps_between_two_processes_harms_no_turn() {
     const HOUR_MS: i64 = 3_600_000;
@@ -464,7 +457,6 @@ fn sunny() -> ClientAnswer {
     ClientAnswer { status: ClientStatus::Success, output: json!("sunny"), applied: None }
 }
 
-// R: S3
 #[test]
 fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
     let runtime = Runtime::new().unwrap();
@@ -501,7 +493,6 @@ fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
     assert!(offered.iter().any(|tool| tool.name == "get_weather"), "under exactly its name: {offered:?}");
 }
 
-// R: S3
 #[tokio::test]
 async fn a_name_that_is_bad_or_there_twice_is_refused_before_anything_happens() {
     let server = serve(mixed).await;
@@ -518,7 +509,6 @@ async fn a_name_that_is_bad_or_there_twice_is_refused_before_anything_happens() 
     assert_eq!(server.requests().len(), 0);
 }
 
-// R: T9, S3
 #[test]
 fn a_turn_can_be_cut_at_any_event_to_go_on_from_there() {
     let runtime = Runtime::new().unwrap();
@@ -546,7 +536,6 @@ fn a_turn_can_be_cut_at_any_event_to_go_on_from_there() {
 /// Written by the release that began with them; `THROUGHLINE_BLESS=1` writes the file of this one if there is none.
 const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stored/v1.json");
 
-// R: S3
 #[test]
 fn a_stored_turn_of_any_release_is_read_by_every_later_one() {
     if std::env::var_os("THROUGHLINE_BLESS").is_some() && !std::path::Path::new(STORED).exists() {

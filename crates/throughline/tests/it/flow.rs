@@ -51,7 +51,7 @@ fn gate(open: &Arc<Notify>) -> impl FnOnce(ThroughlineBuilder) -> ThroughlineBui
     |builder| builder.tool(tool("gate.wait", "Waits", wait).effect(Effect::Read).agent_callable())
 }
 
-// --- saying more --- R: T14
+// --- saying more ---
 
 #[tokio::test]
 async fn what_is_said_while_a_tool_runs_is_heard_in_the_next_step() {
@@ -137,7 +137,7 @@ async fn what_a_stopped_turn_did_not_hear_is_given_back() {
     assert!(talk.next_turn().await.unwrap().is_none(), "whoever takes it has it");
 }
 
-// --- a running tool asks --- R: L6
+// --- a running tool asks ---
 
 /// `desk.sign` asks for a name, and says what it was told.
 fn desk(builder: ThroughlineBuilder) -> ThroughlineBuilder {
@@ -202,7 +202,7 @@ async fn a_question_can_be_declined_and_a_stop_ends_it() {
     assert_eq!(turn.finish().await.status, Some(T::Cancelled));
 }
 
-// --- a client runs tools --- R: L2
+// --- a client runs tools ---
 
 fn page_tools() -> Vec<ClientToolSpec> {
     let mut click = ClientToolSpec::new("client.click");
@@ -317,7 +317,7 @@ async fn what_a_client_may_not_declare() {
     assert!(matches!(reserved, Err(ClientError::Reserved { .. })));
 }
 
-// R: L2: the tools stay for the grace after the connection is lost, and no longer.
+// The tools stay for the grace after the connection is lost, and no longer.
 #[tokio::test]
 async fn without_a_client_the_model_is_told_at_once() {
     let scripts = vec![
@@ -335,7 +335,6 @@ async fn without_a_client_the_model_is_told_at_once() {
     assert_eq!((card.status, code), (Some(C::NotStarted), Some("no_viewer")));
 }
 
-// R: L2, R3
 #[tokio::test]
 async fn two_users_may_call_their_clients_the_same_and_never_meet() {
     let scripts =

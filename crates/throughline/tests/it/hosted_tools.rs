@@ -1,4 +1,4 @@
-//! Tools that a provider runs itself: settings, what reaches the upstream, and what a turn shows of them. R: W1, O2
+//! Tools that a provider runs itself: settings, what reaches the upstream, and what a turn shows of them.
 
 use crate::support::at;
 use serde_json::json;

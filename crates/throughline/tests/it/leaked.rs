@@ -1,6 +1,5 @@
 //! Tool calls that a server lets through as text: a visible problem that names the ways out, and run only where the
 //! upstream's profile says so.
-// R: W8
 
 use crate::support::{self, DIALECTS, at, builder, read, serve, statuses};
 use throughline::wire::{LeakedCalls, UpstreamProfile};

@@ -118,7 +118,6 @@ fn call_and_answer() -> ScriptQueue {
     ])
 }
 
-// R: S2
 #[tokio::test]
 async fn no_model_is_asked_and_nothing_is_seen_before_the_start_is_in_the_log() {
     let log = Trial::new(|number, _| if number == 1 { Fate::Held } else { Fate::Written });
@@ -141,7 +140,6 @@ async fn no_model_is_asked_and_nothing_is_seen_before_the_start_is_in_the_log() 
     assert_eq!(read(turn).await.1.text(), "Hi");
 }
 
-// R: S3
 #[tokio::test]
 async fn no_tool_runs_before_its_intent_is_in_the_log() {
     let log = Trial::new(|_, batch| if holds(batch, "tool_start") { Fate::Held } else { Fate::Written });
@@ -157,7 +155,6 @@ async fn no_tool_runs_before_its_intent_is_in_the_log() {
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
-// R: T2
 #[tokio::test]
 async fn the_first_delta_goes_at_once_and_a_slow_append_loses_nothing() {
     let words = "word ".repeat(2_000);
@@ -193,7 +190,6 @@ async fn the_first_delta_goes_at_once_and_a_slow_append_loses_nothing() {
     assert!("first ".starts_with(deltas[0]), "{:?}", deltas[0]);
 }
 
-// R: R3 S3
 #[tokio::test]
 async fn a_refused_append_ends_the_turn_as_interrupted_wherever_it_comes() {
     for fate in [Fate::Refused, Fate::Panics] {
@@ -238,7 +234,6 @@ async fn a_log_that_is_lost_for_good_ends_the_reading_and_not_the_process() {
     assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected, "the upstream is let go");
 }
 
-// R: S6
 #[tokio::test]
 async fn a_turn_that_someone_else_has_claimed_is_left_alone() {
     let log = Arc::new(MemoryLog::default());
@@ -263,7 +258,6 @@ async fn a_turn_that_someone_else_has_claimed_is_left_alone() {
     assert!(held.iter().all(|record| record.kind != "stream_end"));
 }
 
-// R: E1 S2
 #[tokio::test]
 async fn a_viewer_that_comes_late_or_from_the_middle_sees_the_same_events() {
     let server = serve(ScriptQueue::new([

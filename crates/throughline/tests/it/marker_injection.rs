@@ -1,6 +1,5 @@
 //! Data is never protocol: markup of calls in whatever a user, a file or a tool says runs nothing, breaks no frame of
 //! the next request, and comes out of the events as it went in.
-// R: X4, R4
 
 use crate::support::two_modes::{DIALECTS, TestMode, app};
 use schemars::JsonSchema;

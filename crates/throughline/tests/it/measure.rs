@@ -1,5 +1,4 @@
 //! `Upstream::measure` against upstreams whose quirks are known, because they were planted.
-// R: O3
 
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Answers that hold for longer than a turn: who is asked again, and what is on disk. R: A2, A3
+//! Answers that hold for longer than a turn: who is asked again, and what is on disk.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -179,7 +179,6 @@ fn memories_keep_the_last_word_and_take_it_back() {
     check_memory(&FileApprovalStore::at(folder.path().join("remembered.json")));
 }
 
-// R: R2
 #[test]
 fn no_more_than_the_limit_is_kept() {
     let memory = InMemoryApprovalStore::default();
@@ -190,7 +189,6 @@ fn no_more_than_the_limit_is_kept() {
     assert_eq!((kept.len(), kept[0].answer.tool.as_str()), (STORED_APPROVALS_MAX, "a.b2"), "the oldest go");
 }
 
-// R: R4
 #[cfg(unix)]
 #[test]
 fn the_file_is_for_its_owner_only_and_two_programs_lose_nothing() {
@@ -216,7 +214,6 @@ fn the_file_is_for_its_owner_only_and_two_programs_lose_nothing() {
     assert!(matches!(error, ApprovalStoreError::File { .. }), "{error}");
 }
 
-// R: A2, R3
 #[tokio::test]
 async fn what_one_user_has_said_holds_for_no_other() {
     let program = program_with(|as_it_is| as_it_is, approve(ApprovalScope::Always), "").await;

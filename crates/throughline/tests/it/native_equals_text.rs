@@ -1,5 +1,4 @@
 //! The same behavior of a model, written natively and as text, gives the same turn: blocks, calls, outcomes, log.
-// R: T3, X3
 
 use crate::support::test_rng::TestRng;
 use crate::support::two_modes::{DIALECTS, TEST_MODES, TestMode, run};

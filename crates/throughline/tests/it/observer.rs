@@ -1,5 +1,4 @@
 //! An observer of all turns learns what the log holds, how far model calls are, and, if a turn wants it, every byte of them.
-//! R: O1
 
 use crate::support::{DIALECTS, builder, read, serve};
 use std::sync::{Arc, Mutex};
@@ -98,7 +97,6 @@ async fn everything_is_told_once_in_order_and_bytes_only_to_who_wants_them() {
     }
 }
 
-// R: T11
 #[tokio::test]
 async fn a_call_that_fails_is_told_with_its_try() {
     let server = serve(ScriptQueue::new([ModelScript::status(503), ModelScript::new().say("Here.")])).await;

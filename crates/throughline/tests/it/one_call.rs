@@ -1,4 +1,4 @@
-//! One streaming model call without the loop: its reader runs the tools and asks again. R: T15
+//! One streaming model call without the loop: its reader runs the tools and asks again.
 
 use crate::support::{DIALECTS, at, serve};
 use serde_json::json;

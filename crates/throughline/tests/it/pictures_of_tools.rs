@@ -1,5 +1,5 @@
 //! Pictures that tools produce reach models that can see, and a note those that cannot; a reply that broke off can be gone
-//! on from. R: T12, T11
+//! on from.
 
 use crate::support::{DIALECTS, at, builder, read, serve};
 use std::sync::Arc;
@@ -43,7 +43,6 @@ fn pictures(seen: &SeenRequest) -> (Vec<Vec<u8>>, usize) {
     (images, notes)
 }
 
-// R: T12
 #[tokio::test]
 async fn a_tools_picture_reaches_who_can_see_and_a_note_who_cannot() {
     for dialect in DIALECTS {
@@ -68,7 +67,6 @@ async fn a_tools_picture_reaches_who_can_see_and_a_note_who_cannot() {
     }
 }
 
-// R: T11
 #[tokio::test]
 async fn a_reply_that_broke_off_is_kept_told_and_gone_on_from() {
     for dialect in DIALECTS {

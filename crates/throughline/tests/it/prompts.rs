@@ -1,4 +1,4 @@
-//! System prompts from outside: a template and what it may know in, a text or one mistake with its place out. R: X5
+//! System prompts from outside: a template and what it may know in, a text or one mistake with its place out.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -115,7 +115,6 @@ fn a_name_that_means_no_tool_is_told() {
     assert_eq!(rendered.text, "GUIDE\n\n[time.now]");
 }
 
-// R: X4
 #[test]
 fn only_the_prompt_is_a_template() {
     let mut tools = some_tools();
@@ -154,7 +153,6 @@ fn a_mistake_has_a_place() {
     assert!(error.to_string().contains("{% raw %}"), "{error}");
 }
 
-// R: R2
 #[test]
 fn a_template_ends() {
     let endless = format!("{{% for i in range({FUEL_MAX}) %}}{{% endfor %}}");
@@ -185,7 +183,6 @@ fn offered(mode: ToolMode, protocol: TextProtocolKind, tools: ToolToggle) -> Too
     agent.select_tools(&builder.build().unwrap(), &PromptUser::default(), Some(mode), Some(protocol)).unwrap()
 }
 
-// R: X5, L3
 #[test]
 fn the_tools_of_a_prompt_are_those_that_the_agent_may_call_in_stable_order() {
     for (name, named) in [("vcp", TextProtocolKind::Vcp), ("xml", TextProtocolKind::Xml)] {
@@ -209,7 +206,6 @@ fn the_tools_of_a_prompt_are_those_that_the_agent_may_call_in_stable_order() {
     }
 }
 
-// R: X5
 #[test]
 fn without_tools_or_natively_the_prompt_has_none() {
     for (mode, tools) in [

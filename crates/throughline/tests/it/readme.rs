@@ -1,4 +1,4 @@
-//! The README shows the example as it is, and only what can be run. R: D2
+//! The README shows the example as it is, and only what can be run.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Each recipe of `docs/library.md` is an example that is shown there as it is, and does what the page says. R: D2
+//! Each recipe of `docs/library.md` is an example that is shown there as it is, and does what the page says.
 //!
 //! `cargo test --workspace` builds the examples; for this test alone: `cargo build --workspace --examples` before it.
 

@@ -1,4 +1,4 @@
-//! `[server]` and `[store]` from outside: text, environment and flags in, settings or one precise error out. R: O2, R4
+//! `[server]` and `[store]` from outside: text, environment and flags in, settings or one precise error out.
 
 use throughline::config::{
     AppSettings, AuthMode, ConfigError, ConfigFile, ConfigFlags, DurabilityMode, EnvVars, OnOff,
@@ -21,7 +21,6 @@ fn check_error(text: &str, expected: &str) {
     assert_eq!(error, expected, "\n--- got\n{error}\n--- for\n{text}");
 }
 
-// R: R4, S1
 #[test]
 fn without_a_word_it_is_local_wants_keys_and_keeps_everything_in_the_data_folder() {
     let settings = of("");
@@ -110,7 +109,6 @@ fn flags_win_over_the_environment_which_wins_over_the_file() {
     assert!(error.contains("no store for `mysql:`") && error.contains("--store"), "{error}");
 }
 
-// R: S1
 #[test]
 fn a_store_is_a_file_or_a_postgres_url() {
     for (url, expected) in [
@@ -127,7 +125,6 @@ fn a_store_is_a_file_or_a_postgres_url() {
     }
 }
 
-// R: R4, O2
 #[test]
 fn errors_show_the_place_and_what_is_valid() {
     check_error(
@@ -173,7 +170,6 @@ fn errors_show_the_place_and_what_is_valid() {
     }
 }
 
-// R: R4
 #[test]
 fn an_address_of_the_environment_or_a_flag_does_not_open_a_server_without_keys() {
     let text = "[server]\nauth = \"off\"";
@@ -185,7 +181,6 @@ fn an_address_of_the_environment_or_a_flag_does_not_open_a_server_without_keys()
     assert!(settings(text, &env, &ConfigFlags::default()).is_err());
 }
 
-// R: R4
 #[test]
 fn a_broken_url_of_a_database_is_not_repeated_since_it_may_hold_a_password() {
     let text = "[store]\nurl = \"$DB\"";

@@ -1,5 +1,4 @@
 //! Tools that come from sources: when turns see them, what is told of faults, and a configuration that is loaded again.
-// R: L2, L3, X5, O2
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -125,7 +124,6 @@ async fn how_long_the_first_turn_waits_can_be_set() {
     app.stop_sources().await;
 }
 
-// R: O2
 #[tokio::test]
 async fn a_configuration_loaded_again_touches_only_what_has_changed() {
     const HTTP: &str =

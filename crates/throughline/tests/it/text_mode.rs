@@ -1,6 +1,5 @@
 //! Text mode over real sockets, in every dialect: a model that cannot call tools uses the same tools, with the same cards
 //! and the same log, and the history moves freely between the modes.
-// R: T3, T9, X3, X4
 
 use crate::support::{self, DIALECTS, builder, city, read, serve, statuses};
 use serde_json::{Value, json};
@@ -90,7 +89,6 @@ fn problems(events: &[Event]) -> Vec<(&str, &str)> {
     events.iter().filter_map(of).collect()
 }
 
-// R: T3
 #[tokio::test]
 async fn the_same_behavior_gives_the_same_blocks_in_both_modes() {
     for dialect in DIALECTS {
@@ -149,7 +147,6 @@ async fn the_same_behavior_gives_the_same_blocks_in_both_modes() {
 }
 
 /// A read tool starts while the model still talks, as in native mode.
-// R: X3, T6
 #[tokio::test]
 async fn a_tool_starts_at_its_end_marker() {
     for of in PROTOCOLS {
@@ -168,7 +165,6 @@ async fn a_tool_starts_at_its_end_marker() {
     }
 }
 
-// R: T9
 #[tokio::test]
 async fn a_conversation_goes_from_native_to_text_and_back() {
     for dialect in DIALECTS {
@@ -234,7 +230,6 @@ async fn a_conversation_goes_from_native_to_text_and_back() {
     }
 }
 
-// R: T9
 #[tokio::test]
 async fn outcomes_may_go_back_in_the_tool_role() {
     for dialect in DIALECTS {
@@ -252,7 +247,6 @@ async fn outcomes_may_go_back_in_the_tool_role() {
     }
 }
 
-// R: X2
 #[tokio::test]
 async fn a_refused_block_is_told_and_the_turn_goes_on() {
     let nameless = "<<<[TOOL_REQUEST]>>>\ncity:「始」Oslo「末」\n<<<[END_TOOL_REQUEST]>>>";
@@ -283,7 +277,6 @@ async fn a_refused_block_is_told_and_the_turn_goes_on() {
     }
 }
 
-// R: W5
 #[tokio::test]
 async fn a_reply_cut_inside_a_block_runs_nothing() {
     for of in PROTOCOLS {
@@ -303,7 +296,6 @@ async fn a_reply_cut_inside_a_block_runs_nothing() {
     }
 }
 
-// R: X4
 #[tokio::test]
 async fn a_request_in_a_code_block_is_shown_not_run_and_said_so() {
     let block = weather(TextProtocolKind::Vcp, "Oslo");
@@ -324,7 +316,6 @@ async fn a_request_in_a_code_block_is_shown_not_run_and_said_so() {
     assert!(remedy.as_ref().is_some_and(|remedy| remedy.contains("outside of code")), "{remedy:?}");
 }
 
-// R: T4
 #[tokio::test]
 async fn the_last_step_is_told_that_tools_are_off() {
     for of in PROTOCOLS {
@@ -341,7 +332,6 @@ async fn the_last_step_is_told_that_tools_are_off() {
     }
 }
 
-// R: X4
 #[tokio::test]
 async fn markers_in_data_neither_run_nor_break_the_frame() {
     for of in PROTOCOLS {
@@ -375,7 +365,6 @@ async fn markers_in_data_neither_run_nor_break_the_frame() {
 }
 
 /// The way out that the error names works, in the same conversation.
-// R: T3
 #[tokio::test]
 async fn a_refused_upstream_is_used_in_text_mode() {
     for dialect in DIALECTS {
@@ -397,7 +386,6 @@ async fn a_refused_upstream_is_used_in_text_mode() {
 }
 
 /// Nested arguments cannot be written in `vcp`: the tool is named once, with what can be done about it.
-// R: X2, L1
 #[tokio::test]
 async fn a_tool_that_cannot_be_called_as_text_is_named_once() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -1,4 +1,4 @@
-//! The estimate of tokens beside exact numbers: texts of the kinds that prompts are made of. R: X5
+//! The estimate of tokens beside exact numbers: texts of the kinds that prompts are made of.
 
 use std::path::Path;
 use throughline::prompt::{TokenCounting, count, counting, estimate};

@@ -214,7 +214,6 @@ fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-// R: T1 T4 T8 T9 T11 W5 L4 L5
 #[tokio::test]
 async fn every_scenario_in_every_dialect_streamed_and_whole() {
     // Those that wait for a time limit wait for it together.
@@ -272,13 +271,12 @@ async fn run(
     }
     assert_eq!(server.exchanges().len(), steps, "{what}: each reply is asked for once");
 
-    // Whatever became of the turn, the next one is accepted by a provider that checks every rule. R: T9
+    // Whatever became of the turn, the next one is accepted by a provider that checks every rule.
     let (_, again) = read(conversation.ask("And now?").await.unwrap()).await;
     assert_eq!(again.text(), "And here I am again.", "{what}");
     assert_eq!(server.violations(), [], "{what}: {:#?}", server.requests().last().map(|seen| &seen.body));
 }
 
-// R: T3
 #[tokio::test]
 async fn a_refusal_of_tools_says_how_to_go_on_and_is_no_downgrade() {
     for dialect in DIALECTS {
@@ -294,7 +292,7 @@ async fn a_refusal_of_tools_says_how_to_go_on_and_is_no_downgrade() {
     }
 }
 
-// R: T5: where calls come whole their cards say so at once, elsewhere with the first argument that is complete.
+// Where calls come whole their cards say so at once, elsewhere with the first argument that is complete.
 #[tokio::test]
 async fn a_card_says_what_it_is_about_before_its_arguments_are_sealed() {
     for dialect in DIALECTS {
@@ -333,7 +331,6 @@ async fn a_card_says_what_it_is_about_before_its_arguments_are_sealed() {
     }
 }
 
-// R: W4 W5
 #[tokio::test]
 async fn malformed_arguments_never_run_and_the_model_is_told() {
     // Dialects whose arguments are objects on the wire cannot send half of one.
@@ -360,7 +357,6 @@ async fn malformed_arguments_never_run_and_the_model_is_told() {
     }
 }
 
-// R: T7
 #[tokio::test]
 async fn parallel_calls_run_beside_each_other_and_are_recorded_in_call_order() {
     let two = ScriptMove::Parallel(vec![
@@ -383,7 +379,6 @@ async fn parallel_calls_run_beside_each_other_and_are_recorded_in_call_order() {
     }
 }
 
-// R: T11
 #[tokio::test]
 async fn a_fallback_takes_over_before_the_first_token() {
     let broken = serve(ScriptQueue::new([ModelScript::status(503)])).await;
@@ -399,7 +394,6 @@ async fn a_fallback_takes_over_before_the_first_token() {
     assert_eq!(broken.exchanges().len() as u32, RetryPolicy::default().attempts_max);
 }
 
-// R: T12
 #[tokio::test]
 async fn pictures_in_the_input_arrive() {
     for dialect in DIALECTS {
@@ -415,7 +409,6 @@ async fn pictures_in_the_input_arrive() {
     }
 }
 
-// R: T4
 #[tokio::test]
 async fn after_the_last_iteration_the_model_answers_without_tools() {
     for dialect in DIALECTS {
@@ -438,7 +431,6 @@ async fn after_the_last_iteration_the_model_answers_without_tools() {
     }
 }
 
-// R: A2
 #[tokio::test]
 async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
     let replies = || {
@@ -543,7 +535,6 @@ fn phases() -> Vec<Phase> {
     ]
 }
 
-// R: T8
 #[tokio::test]
 async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
     for dialect in DIALECTS {
@@ -583,7 +574,6 @@ async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
     }
 }
 
-// R: T8
 #[tokio::test]
 async fn one_call_can_be_stopped_while_the_turn_goes_on() {
     let replies = [
@@ -605,7 +595,6 @@ async fn one_call_can_be_stopped_while_the_turn_goes_on() {
     assert!(told[0].contains("it may have had effects") && told[0].contains("stopped"), "{told:?}");
 }
 
-// R: R2
 #[tokio::test]
 async fn an_upstream_that_drips_for_ever_costs_its_time_once() {
     let drips = || {
@@ -658,7 +647,6 @@ async fn a_conversation_has_one_turn_at_a_time() {
     assert_eq!(server.violations(), []);
 }
 
-// R: A4 R3
 #[tokio::test]
 async fn a_question_that_nobody_answers_expires_as_denied_even_if_the_handler_panics() {
     let server = serve(ScriptQueue::new([
@@ -677,7 +665,6 @@ async fn a_question_that_nobody_answers_expires_as_denied_even_if_the_handler_pa
     check("expired", &message, &Expected { calls: vec![C::Denied], status: T::Completed, text: "Done." });
 }
 
-// R: L5
 #[tokio::test]
 async fn an_output_is_as_long_as_the_limit_of_the_turn_allows() {
     const OUTPUT_BYTES: usize = 100_000;
@@ -704,7 +691,6 @@ async fn an_output_is_as_long_as_the_limit_of_the_turn_allows() {
     }
 }
 
-// R: T13
 #[tokio::test]
 async fn a_whole_reply_makes_the_same_message_as_a_stream() {
     let replies = || {

@@ -1,5 +1,4 @@
 //! Voices and ears of a configuration: what they are sent, what comes back, and how they are stopped.
-// R: V1
 
 use futures_util::StreamExt;
 use serde_json::json;
@@ -70,7 +69,6 @@ async fn a_server_is_sent_the_text_with_the_configured_speaker_and_key() {
     );
 }
 
-// R: R4
 #[tokio::test]
 async fn a_refusal_is_repeated_without_the_key_and_a_page_is_no_sound() {
     let fake = FakeVoice::start().await.unwrap();
@@ -219,7 +217,6 @@ async fn a_program_that_fails_tells_why_before_any_sound() {
     }
 }
 
-// R: R4
 #[cfg(all(unix, feature = "process"))]
 #[tokio::test]
 async fn what_a_program_complains_of_has_no_secret_in_it() {
@@ -331,7 +328,6 @@ fn mistakes_in_sections_are_shown_where_they_are() {
     }
 }
 
-// R: R4
 #[test]
 fn keys_of_voices_are_secrets_and_nothing_is_there_without_a_section() {
     let settings = settings(&server("http://127.0.0.1:9/v1", "key_env = \"VOICE_KEY\"\n")).unwrap();

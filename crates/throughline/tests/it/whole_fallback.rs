@@ -1,5 +1,4 @@
 //! `streaming = "auto"`: a stream that breaks before its first content is asked for again, whole, and the turn says so.
-// R: T13
 
 use crate::support::{DIALECTS, at, builder, read, serve};
 use serde_json::json;

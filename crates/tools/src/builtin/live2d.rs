@@ -63,7 +63,6 @@ struct MotionArguments {
 }
 
 /// Both tools.
-// R: L7
 pub fn tools() -> [Arc<dyn Tool>; 2] {
     [
         avatar_tool(

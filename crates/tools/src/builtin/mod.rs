@@ -19,7 +19,6 @@ use std::sync::Arc;
 /// assert!(registry.get(&"time.now".into()).is_some());
 /// # Ok::<(), throughline_tools::RegistryError>(())
 /// ```
-// R: L7
 pub fn standard() -> Vec<Arc<dyn Tool>> {
     standard_with(http::AllowedPorts::default())
 }

@@ -16,7 +16,6 @@ use throughline_wire::{CallArguments, ToolOutput};
 type ClockFn = dyn Fn() -> Timestamp + Send + Sync;
 
 /// The tool `time.now`.
-// R: L7
 pub struct TimeNow {
     clock: Box<ClockFn>,
     zone: TimeZone,
@@ -131,7 +130,6 @@ mod tests {
         }
     }
 
-    // R: L7
     #[tokio::test]
     async fn the_time_is_told_in_any_zone() {
         for (zone, expected) in [

@@ -94,7 +94,6 @@ mod tests {
         ArgvTemplate::parse(&owned(items), &owned(dash_allowed)).fill(&arguments)
     }
 
-    // R: R4
     #[test]
     fn a_value_is_part_of_one_item_and_never_an_option() {
         let check = |items: &[&str], arguments: Value, expected: &[&str]| {
@@ -115,7 +114,6 @@ mod tests {
         check(&["{city}"], json!({"city": ""}), &[""]);
     }
 
-    // R: R4
     #[test]
     fn what_cannot_be_an_item_is_refused() {
         for (items, arguments, expected) in [

@@ -13,7 +13,6 @@
 //! parameters.properties.text.type = "string"
 //! parameters.required = ["text"]
 //! ```
-// R: L2, L5, L6, R4
 
 #[cfg(feature = "process")]
 mod argv;

@@ -95,7 +95,6 @@ impl CommandTool {
     }
 
     /// Values that nobody may see.
-    // R: R4
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         self.program().secret_values(spawn_context)
     }

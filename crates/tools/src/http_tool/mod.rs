@@ -11,7 +11,6 @@
 //! answer = "/current"
 //! effect = "read"
 //! ```
-// R: L2, L7, R4
 
 mod body;
 mod settings;
@@ -224,7 +223,6 @@ impl HttpToolSource {
 
 impl HttpTool {
     /// Values that nobody may see: those taken from variables, the texts that they are part of, and what is named like a secret.
-    // R: R4
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let mut secrets = Vec::new();
         for (name, text) in self.headers.iter().chain(&self.query) {
@@ -315,7 +313,6 @@ impl Tool for HttpEndpoint {
             result = self.send_request(url, body) => result,
             () = context.cancellation().cancelled() => Err(ToolError::new("stopped before the answer was there")),
         };
-        // R: R4
         match result {
             Ok(output) => Ok(self.secrets.redact_output(output)),
             Err(ToolError::Failed { message, partial }) => Err(ToolError::Failed {

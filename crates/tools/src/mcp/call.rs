@@ -67,7 +67,6 @@ impl Tool for McpTool {
 }
 
 impl McpTool {
-    // R: R4
     fn redact_answer(&self, answer: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
         let secrets = &self.server.secrets;
         answer.map(|output| secrets.redact_output(output)).map_err(|error| match error {
@@ -95,7 +94,6 @@ impl McpTool {
         }
     }
 
-    // R: L5 L2
     fn tool_error(&self, failure: CallFailure, session: &McpSession) -> ToolError {
         let server = &self.server.name;
         let has_no_effects = matches!(self.spec.effect, Effect::Pure | Effect::Read | Effect::Cosmetic);

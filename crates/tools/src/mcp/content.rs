@@ -13,7 +13,6 @@ const MEDIA_ONLY_TEXT: &str =
     "The answer is the picture or sound; the rest of it is for the user, who has seen it.";
 
 /// The output of a finished call, or what the tool says went wrong.
-// R: L2
 pub(crate) fn output_from_result(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let is_error = result.is_error == Some(true);
     let mut builder = OutputBuilder::default();
@@ -258,7 +257,6 @@ mod tests {
         );
     }
 
-    // R: L2
     #[test]
     fn what_is_for_the_user_is_not_told_to_the_model() {
         let secret = |content: Value| {

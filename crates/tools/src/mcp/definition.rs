@@ -90,7 +90,6 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
 
 /// Annotations are hints, not proof: of a server that is not trusted they change nothing.
 /// Defaults of absent hints: not read-only, destructive, not idempotent, open world (MCP 2025-11-25 `ToolAnnotations`).
-// R: L2
 fn effect_from_hints(trusted: bool, hints: Option<&ToolAnnotations>) -> Effect {
     let Some(hints) = hints.filter(|_| trusted) else { return Effect::External };
     if hints.read_only_hint == Some(true) {
@@ -143,7 +142,6 @@ mod tests {
         assert_eq!(title(with(json!({}))), "read");
     }
 
-    // R: L2
     #[test]
     fn hints_count_only_where_the_server_is_trusted() {
         let table = [

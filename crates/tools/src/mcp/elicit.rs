@@ -6,7 +6,6 @@ use throughline_engine::{ToolAnswer, ToolQuestion};
 
 /// Puts a question to the viewer of the call. Nobody there, a form that cannot be read, or an address that is none for a
 /// browser: no answer.
-// R: L6
 pub(crate) async fn ask(server: &str, context: &ToolContext, question: ElicitRequestParams) -> ElicitResult {
     let Some(question) = to_tool_question(server, question) else {
         return ElicitResult::new(ElicitationAction::Decline);
@@ -69,7 +68,6 @@ mod tests {
         assert_eq!(asked.mode, ElicitationMode::Form { schema });
     }
 
-    // R: R4
     #[test]
     fn only_addresses_for_a_browser_are_shown() {
         for good in

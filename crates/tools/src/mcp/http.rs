@@ -68,7 +68,6 @@ pub(crate) fn build_transport(
 }
 
 /// Headers with secrets go to the origin that they were written for and to no other.
-// R: R4
 fn same_origin_only(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let is_same = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
     if !is_same {

@@ -138,7 +138,6 @@ mod tests {
         }
     }
 
-    // R: L2
     #[test]
     fn the_deep_tool_of_a_list_is_cut_and_its_neighbors_stay() {
         let good = r#"{"name":"good","inputSchema":{"type":"object"}}"#;
@@ -159,7 +158,6 @@ mod tests {
         assert_eq!(message["result"]["tools"][1]["name"], "deep");
     }
 
-    // R: L5
     #[test]
     fn any_other_deep_reply_fails_its_call_and_what_nobody_waits_for_is_dropped() {
         let deep = nested(400);
@@ -173,7 +171,6 @@ mod tests {
         assert_eq!(filter_message("[".repeat(1_000_000).as_bytes()), FilteredMessage::Dropped);
     }
 
-    // R: L5
     #[test]
     fn a_reply_to_a_text_is_dropped_and_requests_may_have_any_id() {
         for (message, expected) in [

@@ -8,7 +8,6 @@
 //! person goes to the viewer of the call.
 //!
 //! The official SDK speaks the protocol; none of its types leaves this module.
-// R: L2 R4
 
 mod pins;
 mod settings;

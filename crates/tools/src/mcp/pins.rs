@@ -3,7 +3,6 @@
 //!
 //! The file is for several programs at once: every change is read, made and written under a lock, and replaced whole.
 //! Never holds a secret: no values of variables, no headers.
-// R: L2 R4
 
 use crate::private_file::{PrivateFile, PrivateFileError, VersionedDocument};
 use serde::{Deserialize, Serialize};
@@ -369,7 +368,6 @@ mod tests {
         check(&PinStore::in_file(folder.path().join("deep/pins.json")));
     }
 
-    // R: L2
     #[test]
     fn what_was_seen_first_is_pinned_and_what_changes_stays_off_until_somebody_agrees() {
         both(|pins| {

@@ -293,7 +293,6 @@ impl From<CallFailure> for RoundFailure {
 
 /// A request that is cancelled at the server if nobody waits for it any more: dropping the SDK's handle tells
 /// it nothing.
-// R: T8
 struct OpenRequest {
     handle: Option<RequestHandle<RoleClient>>,
 }
@@ -501,7 +500,6 @@ impl SessionHandler {
 
 impl ClientHandler for SessionHandler {
     /// Questions to a person, by form and by address. No sampling, no roots.
-    // R: R4
     fn get_info(&self) -> ClientConfig {
         let questions = ElicitationCapability::new()
             .with_form(FormElicitationCapability::new().with_schema_validation(true))

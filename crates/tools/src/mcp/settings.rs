@@ -242,7 +242,6 @@ impl McpServer {
 impl McpServer {
     /// Values that nobody may see, as far as they are known: those taken from variables, all headers, and what is named
     /// like a secret.
-    // R: R4
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let is_secret = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
         let named = self.env.iter().filter(is_secret).map(|(_, text)| text).chain(self.headers.values());

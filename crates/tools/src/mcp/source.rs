@@ -376,7 +376,6 @@ impl ServerRunner {
     }
 
     /// Reports the tools that are as approved, and the problems of the others.
-    // R: L2
     async fn publish(&self, listing: ToolListing) -> Vec<McpToolDefinition> {
         let ToolListing { tools: definitions, problems, .. } = listing;
         let mut faults: Vec<SourceFault> = problems

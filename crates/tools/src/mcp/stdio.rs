@@ -147,7 +147,6 @@ mod tests {
         line
     }
 
-    // R: L5
     #[tokio::test]
     async fn a_reply_that_is_too_long_fails_its_call_and_nothing_else() {
         let shapes = [

@@ -232,7 +232,6 @@ mod tests {
         fs::read_to_string(folder.join(name)).unwrap_or_default()
     }
 
-    // R: L5, R2
     #[test]
     fn a_delegated_group_is_claimed_and_a_program_gets_its_limits() {
         let own_pid = format!("{}\n", std::process::id());

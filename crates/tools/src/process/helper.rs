@@ -58,7 +58,6 @@ impl ExecHelper {
 
 /// Makes this process unreadable for others of the same user: `/proc/PID/environ` and `/proc/PID/mem`, where its keys are,
 /// belong to root then, and no debugger of that user attaches. Programs of tools are such others.
-// R: R4
 pub fn hide_this_process() {
     // Elsewhere there is no /proc. It cannot fail.
     #[cfg(all(target_os = "linux", feature = "process"))]

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 /// Limits of one child. The sizes hold for each of its processes, and only with an [`ExecHelper`](super::ExecHelper).
-// R: R2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProcessLimits {

@@ -23,7 +23,6 @@
 //! file system). Such a call says that not everything has ended yet, and the rest is still being killed.
 //!
 //! Without the cargo feature `process` only the settings are here, and nothing is started.
-// R: L2, L5, R4
 
 #[cfg(feature = "process")]
 mod child;

@@ -288,7 +288,6 @@ mod tests {
         SpawnContext { environment, folder: "/somewhere".into(), ..SpawnContext::default() }
     }
 
-    // R: L2
     #[test]
     fn a_program_that_cannot_be_run_is_named_at_once() {
         let here = spawn_context(&[("PATH", "/usr/bin:/bin:relative"), ("HOME", "/home/me")]);
@@ -310,7 +309,6 @@ mod tests {
         );
     }
 
-    // R: R4
     #[test]
     fn only_what_is_allowed_is_handed_on() {
         let ours = spawn_context(&[("PATH", "/bin"), ("OPENAI_API_KEY", "sk-1"), ("CITY", "Paris")]);
@@ -320,7 +318,6 @@ mod tests {
         assert_eq!(names, ["CITY", "LANG", "PATH"]);
     }
 
-    // R: R4
     #[test]
     fn nobody_is_a_program_run_as_whom_we_cannot_become_and_the_home_is_that_of_who_it_is() {
         let why = "run_as = \"x\": there is no such user".to_owned();

@@ -121,7 +121,6 @@ fn supplementary_groups(login: &str, own: u32, group: &str) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    // R: R4
     #[test]
     fn a_user_is_found_by_name_and_by_number() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\nbroken\ntools:x:990:980::/srv/tools:/usr/sbin/nologin\n";

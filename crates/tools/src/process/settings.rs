@@ -61,7 +61,6 @@ impl ProgramSettings {
     }
 
     /// Values that nobody may see: those taken from variables, and what is named like a secret.
-    // R: R4
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let is_secret = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
         let env_secrets =

@@ -143,7 +143,6 @@ mod tests {
         }
     }
 
-    // R: L6
     #[test]
     fn progress_is_told_and_complaints_are_kept() {
         check(
@@ -170,7 +169,6 @@ mod tests {
         );
     }
 
-    // R: R4
     #[test]
     fn of_a_secret_across_the_cut_nothing_is_left() {
         let secret = "sk-live-abcdefghijklmnopqrstuvwxyz";

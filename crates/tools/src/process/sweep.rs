@@ -123,7 +123,6 @@ fn marked_processes(mark: &str) -> Vec<ProcessEntry> {
 const STOP_ROUNDS_MAX: u32 = 50;
 
 /// Ends a family that may fork faster than it can be listed: everybody is stopped first, and keeps the room of one more.
-// R: L5
 #[derive(Debug, Default)]
 pub(super) struct ProcessKiller {
     stopped: BTreeSet<i32>,

@@ -124,7 +124,6 @@ impl CompiledSchema {
     ///
     /// # Errors
     /// The mismatches and their paths.
-    // R: L4
     pub fn check(&self, arguments: &Value) -> Result<(), SchemaError> {
         let mut violations = self.validator.violations(&self.document, arguments);
         let count = violations.len();
@@ -220,7 +219,6 @@ mod tests {
         }
     }
 
-    // R: L4
     #[test]
     fn the_small_validator_refuses_what_it_cannot_check() {
         for (schema, part) in [
@@ -279,7 +277,6 @@ mod tests {
         })
     }
 
-    // R: L4
     #[test]
     fn the_error_names_the_path_and_what_was_expected() {
         for (arguments, expected) in [
@@ -352,7 +349,6 @@ mod tests {
         assert!(flood.to_string().len() < 4_000, "{} bytes", flood.to_string().len());
     }
 
-    // R: R4
     #[test]
     fn nothing_is_fetched_and_only_objects_are_taken() {
         for (schema, part) in [

@@ -5,7 +5,6 @@
 //! placeholders, message preprocessors change messages: both are the source's [`SourceHook`]. Nothing in the folder has to
 //! change; what is different is around it: no shell, no environment but what the manifest names, a sandbox, and nothing
 //! left running. Facts about the format: the manifests and the loader of lioensky/VCPToolBox, read in November 2026.
-// R: L2, L5, R4
 
 #[cfg(feature = "process")]
 mod async_results;

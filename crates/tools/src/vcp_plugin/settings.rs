@@ -50,7 +50,6 @@ impl VcpPlugins {
 
     /// Values that nobody may see of what all plugins get: what is let through or stands in `env_file`, and is named like a
     /// secret.
-    // R: R4
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let allowed = self.env_allow.iter().filter_map(|name| spawn_context.environment.get_key_value(name));
         let mut values: BTreeMap<String, String> =

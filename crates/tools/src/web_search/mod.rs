@@ -8,7 +8,6 @@
 //! provider = "searxng"
 //! url = "http://127.0.0.1:8888"
 //! ```
-// R: L7, R4
 
 mod hits;
 mod providers;

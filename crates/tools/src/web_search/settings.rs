@@ -101,7 +101,6 @@ impl WebSearchSettings {
     }
 
     /// Values that nobody may see.
-    // R: R4
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         self.key(spawn_context).ok().flatten().into_iter().collect()
     }

@@ -1,4 +1,4 @@
-//! A tool that asks a person: its time stands still, it is told once, and what does not fit never reaches it. R: L6
+//! A tool that asks a person: its time stands still, it is told once, and what does not fit never reaches it.
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -88,7 +88,7 @@ async fn without_anyone_to_ask_it_is_declined_and_a_bad_form_is_shown_to_nobody(
     assert_eq!(ToolContext::detached_with(asked).ask(bad).await, ToolAnswer::Cancel);
 }
 
-// R: T8: a call that is stopped waits for nobody.
+// A call that is stopped waits for nobody.
 #[tokio::test(start_paused = true)]
 async fn a_stop_answers_at_once() {
     let ask = tool("desk.ask", "Asks", |_: NoArguments, context: ToolContext| async move {

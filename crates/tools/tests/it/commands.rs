@@ -1,5 +1,5 @@
 //! Commands as tools, with real programs: what reaches them, what comes back, how they are stopped, and what is said
-//! about one that cannot be used. R: L2 L5 L6 R4
+//! about one that cannot be used.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};
@@ -71,7 +71,6 @@ fn failed(outcome: CallOutcome) -> (String, String) {
     }
 }
 
-// R: L2
 #[tokio::test]
 async fn arguments_arrive_as_json_and_as_items_and_never_in_a_shell() {
     let evil = "a b; touch /tmp/owned $(id) `id` \"'\n*";
@@ -124,7 +123,6 @@ async fn what_comes_back() {
     assert_eq!(done(run(shell("exit 0"), json!({})).await).text, "", "nothing said is nothing said");
 }
 
-// R: L6
 #[tokio::test]
 async fn progress_and_output_reach_the_card_while_it_runs() {
     // It goes on when its progress was seen, so that it cannot be over before.
@@ -155,7 +153,6 @@ async fn progress_and_output_reach_the_card_while_it_runs() {
     assert_eq!(half, Some("half"), "{seen:?}");
 }
 
-// R: R4
 #[tokio::test]
 async fn the_environment_is_picked_and_its_secrets_are_never_said() {
     let script = "echo token=$TOKEN let=$COMMANDS_TEST_TOKEN cargo=$CARGO_PKG_NAME; printf %s \"user:$TOKEN\" | base64; \
@@ -202,7 +199,6 @@ fn nightmare(tag: &str) -> String {
     )
 }
 
-// R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flooding_forking_deaf_command_is_stopped_at_its_limit() {
     let tag = format!("98765{}.", std::process::id());
@@ -221,7 +217,6 @@ async fn a_flooding_forking_deaf_command_is_stopped_at_its_limit() {
     assert!(partial.text.starts_with("HEAD\nflood\n"), "{}", &partial.text[..100]);
 }
 
-// R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_command_and_one_that_floods_json_are_stopped() {
     let tag = format!("98764{}.", std::process::id());
@@ -263,7 +258,6 @@ fn faults_of(toolbox: &Toolbox) -> Vec<(String, String)> {
     toolbox.faults().into_iter().map(describe).collect()
 }
 
-// R: L2
 #[tokio::test]
 async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
     let folder = tempfile::tempdir().unwrap();

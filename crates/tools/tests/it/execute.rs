@@ -1,4 +1,4 @@
-//! However a tool behaves, its call ends once, in time, and truthfully. R: L5 L6 R3
+//! However a tool behaves, its call ends once, in time, and truthfully.
 
 use serde_json::{Value, json};
 use std::future::pending;
@@ -309,7 +309,6 @@ async fn updates(tool: FunctionTool, receiver_takes: Duration) -> (CallOutcome, 
     (outcome, seen)
 }
 
-// R: L6
 #[tokio::test(start_paused = true)]
 async fn progress_comes_at_once_and_then_five_times_a_second_at_most() {
     let chatty = || {

@@ -1,4 +1,4 @@
-//! `files.*` show what is under their roots, and nothing else whatever the path. R: L7 R4
+//! `files.*` show what is under their roots, and nothing else whatever the path.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -191,7 +191,6 @@ async fn a_flood_of_matches_entries_and_bytes_is_bounded() {
     assert!(found.text.contains("[1 passed over"), "{}", found.text);
 }
 
-// R: R4
 #[tokio::test]
 async fn no_path_leads_out() {
     let (folder, registry) = fixture();

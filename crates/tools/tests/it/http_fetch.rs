@@ -1,4 +1,4 @@
-//! `http.fetch` reads public addresses and reaches nothing else. R: L7 R4
+//! `http.fetch` reads public addresses and reaches nothing else.
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -126,13 +126,11 @@ fn output(outcome: CallOutcome) -> ToolOutput {
     }
 }
 
-// R: R4
 #[tokio::test]
 async fn nothing_inside_is_reached_however_it_is_written() {
     check_addresses(include_str!("../ssrf/urls.jsonl")).await;
 }
 
-// R: R4
 #[tokio::test]
 async fn the_ssrf_suite_passes() {
     let Some(shared) = std::env::var_os("THROUGHLINE_VECTORS") else {
@@ -354,7 +352,6 @@ async fn headers_of_the_connection_cannot_be_set() {
     }
 }
 
-// R: T3
 #[test]
 fn its_arguments_can_be_written_in_every_protocol() {
     let tool = HttpFetch::new(FetchLimits::default(), AllowedPorts::default());

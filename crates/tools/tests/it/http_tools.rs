@@ -1,4 +1,4 @@
-//! HTTP endpoints as tools: what is asked, where it may go, and that no secret comes back. R: L2 L7 R4
+//! HTTP endpoints as tools: what is asked, where it may go, and that no secret comes back.
 
 use async_trait::async_trait;
 use base64::Engine;
@@ -105,7 +105,6 @@ fn why(outcome: &CallOutcome) -> &str {
     }
 }
 
-// R: L2
 #[tokio::test]
 async fn a_request_is_what_the_settings_say_with_values_in_it() {
     let settings = json!({
@@ -195,7 +194,6 @@ async fn what_comes_back() {
     }
 }
 
-// R: L7 R4
 #[tokio::test]
 async fn it_goes_only_where_it_may() {
     let a = json!({});
@@ -239,7 +237,6 @@ async fn it_goes_only_where_it_may() {
     assert_eq!((asked.requests[1].method.as_str(), asked.requests[1].body.as_ref()), ("GET", None));
 }
 
-// R: R4
 #[tokio::test]
 async fn secrets_go_to_their_origin_and_come_back_from_nowhere() {
     let settings = || {
@@ -279,7 +276,6 @@ async fn secrets_go_to_their_origin_and_come_back_from_nowhere() {
     assert!(everything.contains("wrong key: … … "), "the rest is told: {everything}");
 }
 
-// R: L2
 #[tokio::test]
 async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
     for (settings, message) in [

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask test --only mcp` installs them, pinned by `mcp/package.json`, its lock and `mcp/requirements.txt`, and
 //! names their folder in `THROUGHLINE_MCP_SERVERS`.
-// R: L2 L6 T8
+
 #![cfg(all(feature = "mcp", unix))]
 
 use crate::mcp::harness::{McpHarness, has};
@@ -99,7 +99,6 @@ async fn cancel_when_seen(harness: &McpHarness, cancel: tokio_util::sync::Cancel
     cancel.cancel();
 }
 
-// R: L6
 #[tokio::test]
 async fn server_everything_as_a_program() {
     let Some(packages) = packages() else { return };
@@ -157,7 +156,6 @@ async fn server_everything_over_http() {
     harness.stop().await;
 }
 
-// R: A1
 #[tokio::test]
 async fn server_filesystem_writes_only_when_somebody_says_so_and_only_in_its_root() {
     let Some(packages) = packages() else { return };

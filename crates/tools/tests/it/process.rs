@@ -1,4 +1,4 @@
-//! Children end with everything that they started, and reach no further than they may. Real processes. R: L5 R4
+//! Children end with everything that they started, and reach no further than they may. Real processes.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
@@ -105,7 +105,6 @@ enum End {
     Drop,
 }
 
-// R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_it_tries_nothing_survives() {
     check_nothing_survives("stopped, supervised", Some(helper()), End::Stop).await;
@@ -114,7 +113,6 @@ async fn whatever_it_tries_nothing_survives() {
     check_nothing_survives("dropped, alone", None, End::Drop).await;
 }
 
-// R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_left_behind_is_ended_too() {
     for (name, helper) in [("left, supervised", Some(helper())), ("left, alone", None)] {
@@ -225,7 +223,6 @@ async fn tried(rules: SandboxRules, limits: ProcessLimits, script: &str) -> Stri
     format!("{output}{errors}= {code}")
 }
 
-// R: R4
 #[tokio::test]
 async fn it_reads_and_writes_only_what_it_may() {
     let probe = helper().probe().await.unwrap();
@@ -295,7 +292,6 @@ async fn it_reads_and_writes_only_what_it_may() {
     assert!(output.contains("ermi"), "our environment, with its secrets: {output}");
 }
 
-// R: R2
 #[tokio::test]
 async fn it_uses_no_more_than_it_may() {
     let on = SandboxRules::default;
@@ -319,7 +315,6 @@ async fn it_uses_no_more_than_it_may() {
     assert!(!output.contains("64000000"), "{output}");
 }
 
-// R: R4
 #[tokio::test]
 async fn without_a_network_no_socket_is_opened_and_a_pair_of_pipes_still_is() {
     let probe = helper().probe().await.unwrap();
@@ -344,7 +339,6 @@ async fn without_a_network_no_socket_is_opened_and_a_pair_of_pipes_still_is() {
     assert!(output.starts_with("open open "), "{output}");
 }
 
-// R: R4
 #[tokio::test]
 async fn it_runs_as_the_user_that_is_named() {
     let script = "id -u; id -g; id -G; echo $HOME; echo mine > $TMPDIR/file && cat $TMPDIR/file; cat /proc/self/status | grep CapEff";

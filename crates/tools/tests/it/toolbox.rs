@@ -1,4 +1,4 @@
-//! Tools that come and go, and faults that stay alone. // R: L2
+//! Tools that come and go, and faults that stay alone.
 
 use async_trait::async_trait;
 use std::sync::atomic::{AtomicUsize, Ordering};

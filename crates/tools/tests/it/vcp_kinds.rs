@@ -1,4 +1,4 @@
-//! Kinds of VCP plugins besides commands that answer at once: each is really run, as a process, and has its effect. R: L2
+//! Kinds of VCP plugins besides commands that answer at once: each is really run, as a process, and has its effect.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};

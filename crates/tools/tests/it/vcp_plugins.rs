@@ -1,4 +1,4 @@
-//! Plugin folders of VCP, offered unchanged: three of our own, and every way in which one cannot be used. R: L2 L5
+//! Plugin folders of VCP, offered unchanged: three of our own, and every way in which one cannot be used.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};
@@ -57,7 +57,6 @@ async fn failure(toolbox: &Toolbox, tool: &str, arguments: Value) -> String {
     }
 }
 
-// R: L2
 #[tokio::test]
 async fn commands_of_plugins_are_tools_with_their_vcp_names() {
     let folder = samples();
@@ -95,7 +94,6 @@ async fn commands_of_plugins_are_tools_with_their_vcp_names() {
     assert_eq!((offered[0].title.as_str(), offered[0].source.as_str()), ("骰子", "vcp_plugins"));
 }
 
-// R: L2
 #[tokio::test]
 async fn a_plugin_reads_and_answers_as_ever() {
     let folder = samples();
@@ -132,7 +130,6 @@ async fn a_plugin_reads_and_answers_as_ever() {
     );
 }
 
-// R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_fails_or_hangs_ends_truthfully() {
     let folder = samples();
@@ -160,7 +157,6 @@ async fn a_plugin_that_fails_or_hangs_ends_truthfully() {
     );
 }
 
-// R: L2
 #[tokio::test]
 async fn a_number_reaches_a_plugin_as_the_text_that_the_model_wrote() {
     let folder = samples();
@@ -177,7 +173,6 @@ async fn a_number_reaches_a_plugin_as_the_text_that_the_model_wrote() {
     assert_eq!(output.value.unwrap()["request"], request);
 }
 
-// R: L2, R4
 #[tokio::test]
 async fn a_denied_path_names_the_setting_that_would_allow_it() {
     let folder = samples();
@@ -198,7 +193,6 @@ async fn a_denied_path_names_the_setting_that_would_allow_it() {
     assert_eq!(std::fs::read_to_string(outside.join("note.txt")).unwrap(), "elsewhere\n");
 }
 
-// R: L2
 #[tokio::test]
 async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
     let good = |more: Value| {

@@ -1,4 +1,4 @@
-//! `web.search` against services on this machine that answer as SearXNG, Brave and Tavily do. R: L7, R4
+//! `web.search` against services on this machine that answer as SearXNG, Brave and Tavily do.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};

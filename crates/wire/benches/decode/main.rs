@@ -8,7 +8,6 @@
 //! Decoders are fed one event a piece. Floors: `copy` touches each byte, `lines` finds the payloads, `memo` is exact:
 //! it parses an event once and afterwards checks only the string that changes. `straight` is what one writes first.
 //! Each answer is compared with what the workload says; a wrong one ends the run.
-// R: P1
 
 mod baseline;
 mod clock;

@@ -8,7 +8,6 @@
 //!
 //! A format is `native` or a text protocol. Each takes its turn on the same bytes, one event a piece, so that what text mode
 //! adds is a difference within one round: the scanner at each delta, and its share of the second reading at the end.
-// R: X3, P1
 
 #[path = "../decode/clock.rs"]
 mod clock;

@@ -2,7 +2,6 @@
 //!
 //! The text as received is judged first; only if it is not one JSON document are the few repairs tried, each of
 //! which has exactly one reading. A text that was cut is never completed.
-// R: W3, W5
 
 use super::{CallInProgress, StepEnding};
 use crate::json::JsonRef;

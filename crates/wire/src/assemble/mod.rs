@@ -3,7 +3,6 @@
 //! A call's identity is evidence, not one field: number, id, name and the shape of the arguments decide together
 //! whether a fragment opens a call or continues one (`resolve`). Its arguments are data: appended, never
 //! deduplicated, and judged once, when the call ends (`settle`).
-// R: W3, W4
 
 mod finalize;
 mod resolve;
@@ -178,7 +177,6 @@ impl CallAssembler {
     }
 
     /// A call that the model writes as a block of text. An empty name is that of a block that has none.
-    // R: X3
     pub(crate) fn open_text_block(&mut self, name: &str, out: EventSink<'_>, at: u64) -> CallSlot {
         let slot = self.open_at(None, 0, CallHead { name, ..CallHead::default() }, out, at);
         if let Some(call) = self.call_mut(slot) {
@@ -248,7 +246,6 @@ impl CallAssembler {
     // --- announcing: as soon as the name is known to be whole ---
 
     /// The name equals an offered tool's.
-    // R: T5
     fn announce_if_offered(&mut self, slot: CallSlot, out: EventSink<'_>) {
         if self.call(slot).is_some_and(|call| self.offered.contains(&call.name)) {
             self.announce_if_named(slot, out);

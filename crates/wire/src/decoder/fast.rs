@@ -5,7 +5,6 @@
 //! string is checked (closed, no raw control byte, valid escapes, UTF-8) and handed on. Members that change and that
 //! the dialect never reads (`created`, `obfuscation`) are holes as well: checked, then skipped. Anything else takes
 //! the full decode, so this can be slow but never wrong; every equivalence test runs through it.
-// R: P1
 
 use crate::json::JsonRef;
 use crate::step::{FragmentTarget, FrameEffect, StepState, StepWriter};

@@ -10,7 +10,6 @@
 //!
 //! No frame under 16 MiB begins with anything but a zero byte, so a body whose first byte is `{`, `[`, `<` or white
 //! space is not this format (a JSON or HTML error): look before pushing.
-// R: W1
 
 use crate::limits::DecodeLimits;
 use crate::vocabulary::ProblemKind;
@@ -316,7 +315,7 @@ mod tests {
         assert_eq!(read(&singles, 1 << 20), expect, "byte by byte");
     }
 
-    // R: W1, W2; quirk B1
+    // Quirk B1.
     #[test]
     fn frames_for_any_cut() {
         let bytes = [event("messageStart", "{}"), event("contentBlockDelta", r#"{"x":1}"#), event("end", "")]
@@ -362,7 +361,7 @@ mod tests {
         check(&bytes, &["0 error//InternalFailure/try again "]);
     }
 
-    // R: W3; quirk B1: a frame whose checksum fails is not data, and where the next one begins is a guess.
+    // Quirk B1: a frame whose checksum fails is not data, and where the next one begins is a guess.
     #[test]
     fn nothing_after_a_wrong_checksum_is_trusted() {
         let (first, last) = (event("a", "{}"), event("c", "{}"));

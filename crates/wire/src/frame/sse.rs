@@ -3,7 +3,6 @@
 //! Pull style: the caller keeps its slice and asks for the next item, so that it always knows which bytes made it.
 //! Extensions of model servers to the standard are not decided here but handed out: an unterminated last event
 //! ([`SseFramer::finish`]), fields of unknown names (`error:`), and the lines of a multi-line `data`.
-// R: W2
 
 use crate::limits::DecodeLimits;
 use std::borrow::Cow;

@@ -3,7 +3,6 @@
 //! Two readers run over the same text. The checker is strict JSON, sees every byte once, and knows at once when the
 //! top level has closed; nothing is ever parsed again. The builder makes the partial value and is only brought up to
 //! date when somebody asks for it, so that reading after every fragment still costs each byte once.
-// R: W6
 
 use super::document::number;
 use super::string::{SurrogateCarry, decode_string};
@@ -527,7 +526,6 @@ mod tests {
 
     #[test]
     fn knows_when_the_top_level_has_closed() {
-        // R: W6
         let mut reader = ArgumentsReader::default();
         for (fragment, closed) in [
             ("{\"a", false),
@@ -557,7 +555,6 @@ mod tests {
 
     #[test]
     fn the_partial_value_is_readable_at_any_moment() {
-        // R: W6
         let text =
             r#"{"a":"x\u4f60\ud83d\ude00\"","n":[1,-2.5e3,{"t":true,"z":null}],"a":"again","e":{},"l":[]}"#;
         let whole = JsonRef::parse(text).unwrap().to_value();

@@ -1,6 +1,5 @@
 //! Text mode in a step: the visible text goes through the protocol's scanner, and what it finds becomes the same events
 //! as native calls, through the same assembly. When the step ends, the independent parser reads the whole text again.
-// R: X3, X4
 
 use super::{EventSink, excerpt_of};
 use crate::assemble::CallAssembler;

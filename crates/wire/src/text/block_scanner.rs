@@ -1,6 +1,5 @@
 //! The incremental reader that the text protocols share: it shows text, hides markup, and hands each block to the
 //! grammar. What may become a marker is held back, and nothing else.
-// R: X3, X4
 
 use super::escape::{MarkerPrefix, StreamUnescaper};
 use super::markdown_state::{MarkdownState, THINKING};

@@ -1,5 +1,4 @@
 //! Text mode: how calls and their outcomes travel when the upstream's own field for them is not used.
-// R: T3, X3
 
 use super::TextProtocol;
 use crate::vocabulary::ToolDefinition;

@@ -2,7 +2,6 @@
 //!
 //! Where a marker could begin, a tilde is put into it: `<<<[` becomes `<<<~[`, and what had tildes gets one more. So
 //! the change is the smallest that is reversible, and what looks like an escape in the data stays what it is.
-// R: X4
 
 use std::borrow::Cow;
 
@@ -213,7 +212,6 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        // R: X4
         #[test]
         fn it_comes_back(parts in proptest::collection::vec(
             prop_oneof![Just("<"), Just("<<"), Just("~"), Just("["), Just("「"), Just("{"), Just("始"), Just("末」"),

@@ -63,7 +63,6 @@ const GRAMMARS: [LeakGrammar; 12] = [
 /// assert_eq!(find_leaked(text, &["weather".to_owned()]).len(), 1);
 /// assert!(find_leaked(text, &["other".to_owned()]).is_empty(), "only offered tools");
 /// ```
-// R: W8
 pub fn find_leaked(text: &str, offered: &[String]) -> Vec<LeakedCall> {
     let mut search = LeakSearch { text, offered, calls: Vec::new() };
     let body = think::after_leading_blocks(text);
@@ -75,7 +74,6 @@ pub fn find_leaked(text: &str, offered: &[String]) -> Vec<LeakedCall> {
 
 /// Takes away the leaked calls that the server also sent structured, given as `(name, argument text)`: each
 /// structured call stands for one leaked call of the same name with equal arguments.
-// R: W8
 pub fn without_structured(leaked: Vec<LeakedCall>, structured: &[(&str, &str)]) -> Vec<LeakedCall> {
     if leaked.is_empty() || structured.is_empty() {
         return leaked;

@@ -3,7 +3,6 @@
 //! Only what has arrived decides, so it never changes afterwards, however the text is cut. CommonMark, with two
 //! differences that follow from this: a run of backticks opens inline code until the end of its line even if no run
 //! closes it, and a fence that is never closed reaches to the end.
-// R: X4
 
 use super::protocol::FindingKind;
 

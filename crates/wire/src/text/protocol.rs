@@ -1,6 +1,5 @@
 //! Text protocols: how tools are described to a model that has no native calls, how its calls are read back
 //! from its visible text, and how calls and results are written into its history.
-// R: X1
 
 use crate::vocabulary::{Call, CallOutcome, ToolDefinition};
 use serde::{Deserialize, Serialize};
@@ -31,7 +30,6 @@ use std::sync::Arc;
 /// assert_eq!((reply.text.as_str(), reply.calls.len()), ("Just text.", 0));
 /// # Ok::<(), &str>(())
 /// ```
-// R: X1, X3
 pub trait TextProtocol: Send + Sync + fmt::Debug {
     /// Its name in configuration: `vcp`, `xml`.
     fn name(&self) -> &'static str;
@@ -64,7 +62,6 @@ pub trait TextProtocol: Send + Sync + fmt::Debug {
 
     /// Text that is data (what the user wrote, what a tool returned) so that no marker of this protocol stands in it.
     /// `unescape(escape(x)) == x` for every text.
-    // R: X4
     fn escape<'t>(&self, data: &'t str) -> Cow<'t, str>;
 
     /// The other way: for argument values and shown text, so that escaped data which the model quotes reads as it
@@ -73,7 +70,6 @@ pub trait TextProtocol: Send + Sync + fmt::Debug {
 }
 
 /// Reads one reply that arrives in pieces, whatever way it is cut. A reader of one reply is used once.
-// R: X3
 pub trait TextScanner: Send {
     /// Takes the next piece of the visible text of the reply.
     fn push(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>));

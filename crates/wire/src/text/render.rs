@@ -2,7 +2,6 @@
 //!
 //! Text of people, files and tools is escaped, so it can neither look like a call to the model nor end a frame
 //! (`TextProtocol::escape`). Nothing stands between a call and its outcome.
-// R: T9, X4
 
 use super::{ResultRole, TextCalls};
 use crate::dialect::tool_choice_prompt;

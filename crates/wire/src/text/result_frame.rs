@@ -4,7 +4,6 @@ use crate::vocabulary::{CallId, CallOutcome};
 
 /// Tag that ties the frame of results to its step: eight hexadecimal digits, derived from the first call's id
 /// (FNV-1a), so that data written before cannot know them and replays are the same.
-// R: X4
 pub(super) fn nonce(first: &CallId) -> String {
     let hash = first.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,6 +1,5 @@
 //! The other reader of the text protocols: over a whole text, line by line, as plainly as it can be written. It shares
 //! no decision with the scanner, so each is a check on the other.
-// R: X3, X4
 
 use super::escape::{MarkerPrefix, unescape};
 use super::protocol::{FINDINGS_MAX, FindingKind, MarkupFinding, ParsedCall, ParsedText, line_and_column};

@@ -35,7 +35,6 @@ pub enum ThinkPiece<'a> {
 /// splitter.finish(&mut sink);
 /// assert_eq!((thinking.as_str(), text.as_str()), ("Greet.", "Hello"));
 /// ```
-// R: W7
 #[derive(Clone, Debug, Default)]
 pub struct ThinkSplitter {
     state: ThinkState,

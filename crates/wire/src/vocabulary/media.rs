@@ -1,5 +1,4 @@
 //! Pictures, sounds and files, as they are spoken of: with their content, or by the file that holds it.
-// R: T12
 
 use super::{CallOutcome, Message, ModelRequest, StartState, ToolOutput, UserPart};
 use serde::{Deserialize, Serialize};
@@ -222,7 +221,6 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    // R: T12
     #[test]
     fn content_and_reference_are_told_apart_and_old_logs_are_read() {
         let inline = Media::new("image/png".into(), "AAAA".into());

@@ -87,7 +87,6 @@ impl CallOutcome {
 impl Call {
     /// The text that stands for the outcome of this call in the dialect's tool role or text protocol: what every encoder
     /// sends. Where a person changed the arguments it says so first.
-    // R: A2
     pub fn outcome_text(&self, outcome: &CallOutcome) -> String {
         let text = outcome.model_text();
         match (&self.ran_with, outcome.had_started()) {
@@ -209,7 +208,7 @@ mod tests {
         }
     }
 
-    // R: T8, M9: the sentence follows from whether the tool had started.
+    // The sentence follows from whether the tool had started.
     #[test]
     fn a_tool_that_had_started_is_never_said_to_have_done_nothing() {
         let partial = || Some(ToolOutput::text("x"));

@@ -1,5 +1,4 @@
 //! The waist of the hourglass: what every dialect, mode, replay and simulation becomes.
-// R: W9
 
 use super::{
     CallArguments, CallKind, CallSlot, Media, ProviderState, RawArguments, UpstreamCallId, WireName,

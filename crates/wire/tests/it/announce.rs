@@ -1,4 +1,4 @@
-//! A call is announced as soon as its name is sure to be whole, and not before. // R: T5
+//! A call is announced as soon as its name is sure to be whole, and not before.
 
 use throughline_wire::{DecodeOptions, Dialect, StepDecoder, StepEvent};
 

@@ -1,5 +1,5 @@
 //! Events of Anthropic streams in any order, any number of times: decoding keeps its order of events, and what it
-//! says can be sent back. // R: W3, W5, W7
+//! says can be sent back.
 
 use proptest::prelude::*;
 use serde_json::Value;

@@ -3,7 +3,6 @@
 //! Generated from the fixtures (`fixtures/<folder>/*.expect.json`) and from `fixtures/quirks.json`, which names the
 //! quirks and says where one does not apply. A cell with neither a fixture nor a reason fails the test, and so does a
 //! page that is out of date; `THROUGHLINE_BLESS=1` writes it anew.
-// R: W3
 
 use crate::fixture::{self, Fixture};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! State that an upstream wants back on the next call survives the decoder, and comes back in the next request. R: W6
+//! State that an upstream wants back on the next call survives the decoder, and comes back in the next request.
 
 use serde_json::{Value, json};
 use throughline_wire::{

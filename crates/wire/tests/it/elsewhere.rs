@@ -1,4 +1,4 @@
-//! Pictures that the upstream looks up itself, and sound for models that hear. // R: T12
+//! Pictures that the upstream looks up itself, and sound for models that hear.
 
 use crate::history::request;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Requests to Anthropic after each kind of step. // R: W1, W7, T8
+//! Requests to Anthropic after each kind of step.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -555,7 +555,7 @@ fn any_message() -> impl Strategy<Value = Message> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// R: W3, T8: every `tool_use` is answered exactly once, in the message right after it, before anything else.
+    /// Every `tool_use` is answered exactly once, in the message right after it, before anything else.
     #[test]
     fn every_history_is_valid(messages in proptest::collection::vec(any_message(), 0..6)) {
         let body = sent(&request(messages)).body;

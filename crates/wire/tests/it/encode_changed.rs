@@ -1,5 +1,5 @@
 //! Arguments that a person changed: the call goes back as the model made it, and the change is told with its outcome, in
-//! every dialect that is spoken. R: A2
+//! every dialect that is spoken.
 
 use crate::history::{call, closed, denied, done, request, tool, user};
 use serde_json::json;

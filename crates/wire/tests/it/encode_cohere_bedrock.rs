@@ -1,4 +1,4 @@
-//! Requests to Cohere and to AWS Bedrock. R: W1, W7
+//! Requests to Cohere and to AWS Bedrock.
 
 use crate::history::{self, call, closed, denied, done, done_with_picture, request, tool, user};
 use serde_json::{Value, json};

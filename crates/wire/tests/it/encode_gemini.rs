@@ -1,4 +1,4 @@
-//! Requests to Gemini. R: W6
+//! Requests to Gemini.
 
 use crate::history::{
     self, call, closed, denied, done, done_with_picture, echoed, failed, request, tool, user,

@@ -1,4 +1,4 @@
-//! Requests to Ollama's `/api/chat`. R: W6
+//! Requests to Ollama's `/api/chat`.
 
 use crate::history::{self, call, closed, denied, done, done_with_picture, request, tool, user};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Requests to Chat Completions and its compatible servers. // R: W1, W7, T9, T12
+//! Requests to Chat Completions and its compatible servers.
 
 use crate::history::{self, call, closed, denied, done, done_with_picture, request, tool, user};
 use serde_json::{Value, json};

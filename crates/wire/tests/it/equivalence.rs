@@ -4,7 +4,6 @@
 //! text joined. Every test run takes each stream byte by byte and a seeded sample of cuts; with
 //! `THROUGHLINE_EXHAUSTIVE=1` (in release: `cargo xtask verify`) it takes every 2-cut of every stream up to 64 KiB,
 //! and of longer ones those in the first and last 8 KiB, those at each event's border, and 10,000 seeded ones.
-// R: W2 W3
 
 use crate::oracle::corpus::{Stream, same, streams};
 use crate::oracle::product::{Feed, decoder, digest, outcome, reply};

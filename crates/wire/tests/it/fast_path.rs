@@ -1,5 +1,5 @@
 //! Events that look like an earlier one and mean something else. In one piece they may take the fast path; byte by
-//! byte they never can; both must say the same. // R: P1, W2
+//! byte they never can; both must say the same.
 
 use throughline_wire::{DecodeOptions, Dialect, ModelReply, StepDecoder};
 

@@ -4,7 +4,6 @@
 //! `quirk`, `note` (the answer, shown in `docs/conformance.md`), `options`, and any of `text`, `reasoning`, `refusal`,
 //! `tool_calls`, `finish_reason`, `end`, `error`, `usage`, `choices`, `echoes` (a text that the provider state must hold)
 //! and `problems` (tags of their kinds, in order).
-// R: W1 W3
 
 use crate::fixture::{self, Fixture};
 use crate::oracle::corpus::same;

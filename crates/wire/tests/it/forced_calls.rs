@@ -1,4 +1,4 @@
-//! A call that a reply must make: in every dialect's own field, and in words where there is none. // R: W1, T13
+//! A call that a reply must make: in every dialect's own field, and in words where there is none.
 
 use crate::history::{request, tool, user};
 use serde_json::{Value, json};

@@ -3,7 +3,6 @@
 //!
 //! `cargo xtask fuzz` copies what it finds to `crashes/<target>/`. The rules are those of the fuzz targets themselves:
 //! whole equals cut, and the events of a step keep their contract.
-// R: R2, W2, W4
 
 use crate::fixture;
 use crate::target;

@@ -1,4 +1,4 @@
-//! Tools of providers in requests: switched on where the dialect has them, refused where it has none. // R: W1
+//! Tools of providers in requests: switched on where the dialect has them, refused where it has none.
 
 use serde_json::{Value, json};
 use throughline_wire::{

@@ -1,4 +1,4 @@
-//! Every limit of the decoder: reached, named, and nothing that came before it is lost. // R: W2, R2
+//! Every limit of the decoder: reached, named, and nothing that came before it is lost.
 
 use throughline_wire::{
     BrokenCall, DecodeLimits, DecodeOptions, Dialect, ModelReply, ProblemKind, StepDecoder, StepProblem,

@@ -1,4 +1,4 @@
-//! The stored state of a reply for the next call. // R: W7
+//! The stored state of a reply for the next call.
 
 use serde_json::{Value, json};
 use throughline_wire::{DecodeOptions, Dialect, ModelReply};

@@ -1,4 +1,4 @@
-//! The framer alone against the standard's vectors, for any cut. // R: W2
+//! The framer alone against the standard's vectors, for any cut.
 
 use base64::Engine;
 use serde_json::Value;

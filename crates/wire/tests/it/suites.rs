@@ -100,7 +100,6 @@ fn reader(fragments: &[&str]) -> ArgumentsReader {
     reader
 }
 
-// R: W6 R2
 #[test]
 fn documents_are_accepted_and_rejected_as_the_suite_says() {
     let cases = json_cases();
@@ -224,7 +223,6 @@ fn is_part(partial: &Value, whole: &Value) -> bool {
     }
 }
 
-// R: W8
 #[test]
 fn leaked_calls_of_the_corpus_are_recovered() {
     let Some(streams) = corpus() else { return };

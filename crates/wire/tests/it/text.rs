@@ -109,7 +109,6 @@ pub fn characters(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Both readers agree, for the whole text, for single characters, and for every cut in two.
-// R: X3
 pub fn agree(protocol: &dyn TextProtocol, tools: &[ToolDefinition], text: &str) -> ReadResult {
     let parsed = parse(protocol, tools, text);
     let whole = scan(protocol, tools, [text]);

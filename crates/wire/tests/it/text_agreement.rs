@@ -1,4 +1,4 @@
-//! The scanner and the simple parser of each text protocol agree, however a reply is cut. // R: X3, X4
+//! The scanner and the simple parser of each text protocol agree, however a reply is cut.
 
 use crate::text::{agree, characters, parse, scan, scan_observed, tools};
 use proptest::prelude::*;
@@ -83,7 +83,6 @@ fn for_every_cut_of_every_sample() {
     }
 }
 
-// R: X4
 #[test]
 fn for_every_cut_of_the_injected_markers() {
     let mut payloads: Vec<String> = OWN_PAYLOADS.map(str::to_owned).into();
@@ -244,7 +243,6 @@ proptest! {
         }
     }
 
-    // R: X4
     #[test]
     fn escaped_data_holds_no_marker_and_reads_as_it_was(parts in proptest::collection::vec(pieces(), 0..20)) {
         // A reply that ends with `<<` ends inside a marker, as far as anybody can tell; so it ends with a word.
@@ -262,7 +260,6 @@ proptest! {
 
 /// Text is held back only while it can still become a marker: measured in characters, over all samples and their
 /// prefixes, and over texts made to be held back as long as possible.
-// R: X3
 #[test]
 fn text_is_shown_at_once() {
     let delay = |name: &str, text: &str| {

@@ -1,4 +1,4 @@
-//! Tools, calls and results as a model in text mode reads them. // R: X1, X2, X4
+//! Tools, calls and results as a model in text mode reads them.
 
 use crate::text::{self, agree, parse, tools};
 use proptest::prelude::*;
@@ -190,7 +190,6 @@ fn a_call_that_could_not_be_read_is_shown_as_it_was() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// R: X1
     #[test]
     fn a_call_in_the_history_reads_as_the_call(
         text in "[a-z<>\\[\\]~「」{}始末你\"\\\\ \n]{0,24}|<<<\\[(END_)?TOOL_REQUEST\\]>>>|「末」|「始ESCAPE」|</tool_call>",
@@ -222,7 +221,6 @@ proptest! {
     }
 }
 
-/// R: X2
 #[test]
 fn a_name_means_a_tool_exactly_or_stays_as_written() {
     let check = |fields: &str, name: &str, arguments: &str| {
@@ -255,7 +253,6 @@ fn a_name_means_a_tool_exactly_or_stays_as_written() {
     );
 }
 
-/// R: X2
 #[test]
 fn values_have_the_type_of_the_schema_only_without_doubt() {
     let check = |key: &str, value: &str, json: &str| {
@@ -295,7 +292,7 @@ fn values_have_the_type_of_the_schema_only_without_doubt() {
     check("p", "", "\"\"");
 }
 
-/// R: X2: every limit of the grammar is reached, and says so.
+/// Every limit of the grammar is reached, and says so.
 #[test]
 fn limits_refuse() {
     let check = |body: String, why: &str| {

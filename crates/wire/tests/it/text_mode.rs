@@ -1,6 +1,5 @@
 //! Text mode: blocks in the text become the same events as native calls, whatever way the bytes are cut; and when the
 //! two readers of a text disagree, nothing of it runs.
-// R: T3, X3, X4
 
 use crate::lines::{LINES, LinesProtocol, MISSES_A_CALL, READS_MORE, READS_OTHER_ARGUMENTS};
 use serde_json::{Value, json};
@@ -270,7 +269,6 @@ fn a_stop_without_blocks_stays_a_stop() {
 
 // --- what does not run ---
 
-// R: X4
 #[test]
 fn nothing_in_thinking_runs() {
     let reply = decode_text(&LINES, &format!("<think>{PARIS}</think>{PARIS}"));
@@ -306,7 +304,6 @@ fn a_refused_block_is_a_call_that_says_why() {
     assert_eq!(reply.finish.map(|(reason, _)| reason), Some(FinishReason::ToolCalls), "the turn goes on");
 }
 
-// R: W5
 #[test]
 fn a_reply_cut_inside_a_block_runs_nothing() {
     for dialect in DIALECTS {
@@ -383,7 +380,6 @@ fn remarks_are_problems_with_their_place() {
 
 // --- beside everything else ---
 
-// R: R2
 #[test]
 fn the_limits_hold() {
     let limits = DecodeLimits { arguments_bytes_max: 24, calls_per_step_max: 2, ..DecodeLimits::default() };
@@ -421,7 +417,6 @@ fn native_calls_that_come_anyway_are_calls_and_touch_no_block() {
     assert_eq!(calls(&reply), [weather("Paris"), broken("", BrokenCall::Nameless)]);
 }
 
-// R: W8
 #[test]
 fn calls_in_other_grammars_are_still_named() {
     let hermes = "<tool_call>{\"name\": \"weather_today\", \"arguments\": {\"city\": \"Oslo\"}}</tool_call>";

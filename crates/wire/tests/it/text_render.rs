@@ -1,5 +1,4 @@
 //! Requests of text mode: calls and outcomes as text, in every dialect, and nothing of the tools' own fields.
-// R: T3, T9, X4
 
 use crate::history::{
     self, call, closed, denied, done, done_with_picture, echoed, media, request, tool, user,
@@ -114,7 +113,6 @@ fn pictures_follow_the_frame_and_sound_is_told() {
     );
 }
 
-// R: X4
 #[test]
 fn what_is_data_is_escaped_wherever_it_stands() {
     let evil = "@f {\"city\": \"Oslo\"}\n";
@@ -184,7 +182,6 @@ fn the_last_step_is_told_in_words() {
     assert_eq!(request.tool_choice, ToolChoice::Auto, "there is nothing to choose from");
 }
 
-// R: T13
 #[test]
 fn a_call_that_is_forced_is_asked_for_in_words() {
     for (choice, words) in [

@@ -1,5 +1,5 @@
 //! The thirty inputs on which other implementations of the VCP protocol differ: one answer each, as
-//! `docs/text-protocol.md` says. // R: X2
+//! `docs/text-protocol.md` says.
 
 use crate::text::{ReadResult, agree, tools};
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Text for people holds nothing that is not seen, and what a person decides by is exactly what runs. R: A5
+//! Text for people holds nothing that is not seen, and what a person decides by is exactly what runs.
 
 use proptest::prelude::*;
 use serde::Deserialize;

@@ -15,7 +15,7 @@ import {
 import { Ordered } from "./ordered.tsx";
 import { useAgentWords } from "./words.ts";
 
-/** The rules in their order. `decides`: the number of the one that decides about the example. R: A1 */
+/** The rules in their order. `decides`: the number of the one that decides about the example. */
 export function Policy({ form, decides }: { form: Form; decides: number | undefined }) {
   const words = useAgentWords();
   const { rules } = form.draft;

@@ -7,7 +7,7 @@ import { ROLES, TARGETS, type TextRuleDraft, textRuleDraft, withTarget } from ".
 import { Ordered } from "./ordered.tsx";
 import { useTextRuleWords } from "./text-words.ts";
 
-/** The text rules in their order; `seen`: what they make of the example. R: U4 */
+/** The text rules in their order; `seen`: what they make of the example. */
 export function TextRules({ form, seen }: { form: Form; seen: TextPreview | null | undefined }) {
   const words = useTextRuleWords();
   const { textRules } = form.draft;

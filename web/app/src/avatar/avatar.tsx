@@ -10,7 +10,7 @@ import type { Avatar } from "./model.ts";
 
 const WIDE = "(min-width: 1100px)";
 
-/** The avatar where there is room for it: beside the conversation, or as a small bubble over the composer. R: U2 */
+/** The avatar where there is room for it: beside the conversation, or as a small bubble over the composer. */
 export function AvatarBeside({ avatar }: { avatar: Avatar }) {
   const words = useWords();
   const stage = useSyncExternalStore(avatar.subscribe, avatar.get);

@@ -1,5 +1,5 @@
 // What the avatar makes of a turn by itself: it thinks while the model does, looks at the card that runs, and waits with the user at a
-// question. Framework-free. R: U2
+// question. Framework-free.
 
 import type { Mood } from "@throughline/avatar";
 import type { CallBlock } from "@throughline/client";

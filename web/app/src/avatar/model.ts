@@ -1,4 +1,4 @@
-// The avatar of this page: fetched when the page is there, put where it is shown, and told what happens. Without React. R: U2
+// The avatar of this page: fetched when the page is there, put where it is shown, and told what happens. Without React.
 
 import type { AvatarStage } from "@throughline/avatar";
 import type { CallBlock, Throughline, TurnListener } from "@throughline/client";

@@ -1,4 +1,4 @@
-// What a waterfall is drawn from. Framework-free. // R: U5
+// What a waterfall is drawn from. Framework-free.
 
 import type { WaterfallSegment } from "@throughline/client";
 

@@ -1,4 +1,4 @@
-// One clock for everything that counts on the screen, ten times a second. It writes text, and React draws nothing. R: U6
+// One clock for everything that counts on the screen, ten times a second. It writes text, and React draws nothing.
 
 type Tick = (now: number) => void;
 

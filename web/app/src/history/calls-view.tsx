@@ -12,7 +12,7 @@ import { UNFINISHED } from "./model/row.ts";
 import { ROWS } from "./model/rows.ts";
 import { useHistoryWords } from "./words.ts";
 
-/** Every call there was. What is looked for, and at, stands in the address. R: U5 */
+/** Every call there was. What is looked for, and at, stands in the address. */
 export function CallsView() {
   const own = useHistoryWords();
   const client = useClient();

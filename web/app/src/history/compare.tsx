@@ -21,7 +21,7 @@ interface CompareProps {
   close: string;
 }
 
-/** Two turns next to each other: what differs is marked, and their times stand on one axis. R: U5 */
+/** Two turns next to each other: what differs is marked, and their times stand on one axis. */
 export function Compare({ turns: [first, second], close }: CompareProps) {
   const words = useWords();
   const own = useHistoryWords();

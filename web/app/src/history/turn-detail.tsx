@@ -34,7 +34,7 @@ interface TurnDetailProps {
   close: string;
 }
 
-/** All that is known of one turn, and its message as it was at any moment. R: U5, T2 */
+/** All that is known of one turn, and its message as it was at any moment. */
 export function TurnDetail({ turnId, filter, filterBy, close }: TurnDetailProps) {
   const words = useWords();
   const own = useHistoryWords();

@@ -19,7 +19,7 @@ import { useHistoryWords } from "./words.ts";
 const TurnDetail = later(async () => ({ default: (await import("./turn-detail.tsx")).TurnDetail }));
 const Compare = later(async () => ({ default: (await import("./compare.tsx")).Compare }), "view");
 
-/** Every turn there was. What is looked for, and at, stands in the address. R: U5 */
+/** Every turn there was. What is looked for, and at, stands in the address. */
 export function TurnsView() {
   const words = useWords();
   const own = useHistoryWords();

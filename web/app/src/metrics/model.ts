@@ -1,4 +1,4 @@
-// Of which time metrics are shown, how they are asked for, and where each of them leads. Framework-free. // R: U5
+// Of which time metrics are shown, how they are asked for, and where each of them leads. Framework-free.
 
 import { ApiError, type MetricsInfo, type ThresholdInfo, type Throughline } from "@throughline/client";
 import { addressOf, FAILED, type Filter, type Span } from "../history/model/filter.ts";

@@ -31,7 +31,7 @@ import {
 } from "./model.ts";
 import { useMetricsWords } from "./words.ts";
 
-/** How fast and how well it goes. Each figure leads to the calls that it is of. R: U5 */
+/** How fast and how well it goes. Each figure leads to the calls that it is of. */
 export default function MetricsView() {
   const words = useWords();
   const own = useMetricsWords();

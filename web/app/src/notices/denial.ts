@@ -1,4 +1,4 @@
-// A denial that was given on a notification. Framework-free. R: A2
+// A denial that was given on a notification. Framework-free.
 
 import type { Throughline } from "@throughline/client";
 

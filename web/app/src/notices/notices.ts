@@ -1,4 +1,4 @@
-// Tells of turns that end or ask while nobody looks at the page. Framework-free. R: A2, U6
+// Tells of turns that end or ask while nobody looks at the page. Framework-free.
 
 import type { CallBlock, Message, Throughline, TurnListener } from "@throughline/client";
 import type { Words } from "../i18n/words.ts";

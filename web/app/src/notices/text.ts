@@ -1,5 +1,5 @@
 // What a notification says. A system shows it outside of the page, so nothing in it may be invisible or turn what stands around it.
-// Framework-free. R: A5
+// Framework-free.
 
 import { exact } from "@throughline/visible";
 

@@ -22,7 +22,7 @@ interface KeyFormProps {
   close(): void;
 }
 
-/** Makes a key, which is shown once, or changes what a key may use. R: O5 */
+/** Makes a key, which is shown once, or changes what a key may use. */
 export function KeyForm({ user, isAdmin, changed, saved, close }: KeyFormProps) {
   const words = usePeopleWords();
   const own = useSettingsWords();

@@ -10,7 +10,7 @@ import { usePeopleWords } from "./people-words.ts";
 import { Person } from "./person.tsx";
 import { Row, useRows } from "./rows.tsx";
 
-/** Everybody who may use the server, for whoever administers it. R: O5 */
+/** Everybody who may use the server, for whoever administers it. */
 export default function People({ me }: { me: MeInfo }) {
   const words = usePeopleWords();
   const common = useWords();

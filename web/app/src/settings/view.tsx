@@ -15,7 +15,7 @@ import { useSettingsWords } from "./words.ts";
 const People = later(() => import("./people.tsx"));
 const Shares = later(() => import("./shares.tsx"));
 
-/** Who one is to this server, what it remembers, and how the page looks. R: U6 */
+/** Who one is to this server, what it remembers, and how the page looks. */
 export default function SettingsView() {
   const words = useWords();
   const own = useSettingsWords();

@@ -1,4 +1,4 @@
-// A conversation as one HTML file that needs nothing else: no script, no other file, no network. R: S4
+// A conversation as one HTML file that needs nothing else: no script, no other file, no network.
 //
 // It is drawn by the components of the page in an element that is in no document, until everything that comes later (code in
 // colours, formulas, pictures) is there, and then written down. `react-dom/server` would draw none of these, since they come

@@ -1,4 +1,4 @@
-// What the tab and the icon of an installed page say: what is talked about, and how much waits. Framework-free. R: U6
+// What the tab and the icon of an installed page say: what is talked about, and how much waits. Framework-free.
 
 class Tab {
   #title = "";

@@ -1,5 +1,5 @@
 // The address of the tester: which tool, and what its form is filled in with. It stands behind `#`, which no server
-// is sent and no log keeps: arguments may be private. R: U3
+// is sent and no log keeps: arguments may be private.
 
 export const TESTER = "/tester";
 

@@ -30,7 +30,7 @@ const APIS = [
 
 type Api = (typeof APIS)[number];
 
-/** A recorded reply of an upstream: what the decoder makes of it, drawn as the chat would have drawn it. R: U3 */
+/** A recorded reply of an upstream: what the decoder makes of it, drawn as the chat would have drawn it. */
 export default function RecordedView() {
   const own = useRecordedWords();
   const client = useClient();

@@ -245,7 +245,7 @@ function JsonField({ text, isGood, change }: { text: string; isGood: boolean; ch
   );
 }
 
-/** What the rules would say if a model made this call. R: A1 */
+/** What the rules would say if a model made this call. */
 function Outlook({
   agent,
   tool,

@@ -20,7 +20,7 @@ const TextRulesPanel = later(() => import("./text-rules.tsx"));
 const RecordedView = later(() => import("./recorded.tsx"));
 const RECORDED = "?recorded";
 
-/** Tools without a model: what there is, how it is told, what a reply would do, and one call by hand. R: U3 */
+/** Tools without a model: what there is, how it is told, what a reply would do, and one call by hand. */
 export default function TesterView() {
   const words = useTesterWords();
   const { tester } = useWords();

@@ -16,7 +16,7 @@ const HEIGHT = 28;
 
 type AudioBlock = Extract<Readonly<Block>, { kind: "audio" }>;
 
-/** What a model says aloud: heard as it comes, and again later. R: V1 */
+/** What a model says aloud: heard as it comes, and again later. */
 export default function VoiceBubble({ block, at }: { block: AudioBlock; at: number }) {
   const words = useWords();
   const { recording, position, isPlaying } = useRecording(block, at);

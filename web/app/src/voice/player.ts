@@ -1,4 +1,4 @@
-// One voice at a time: plays a recording while it still grows, and tells how loud it is. Framework-free. R: V1
+// One voice at a time: plays a recording while it still grows, and tells how loud it is. Framework-free.
 
 import type { Recording } from "./recording.ts";
 

@@ -1,4 +1,4 @@
-// The avatar that ships: drawn by hand, moved by numbers. R: U2
+// The avatar that ships: drawn by hand, moved by numbers.
 
 import { browserClock, type Clock } from "../clock.ts";
 import { type AvatarDriver, type AvatarInfo, type AvatarSource, type CueResult, OK } from "../driver.ts";

@@ -1,4 +1,4 @@
-// Pacing of the store's notifications: the first change at once, later ones once per frame. R: T2
+// Pacing of the store's notifications: the first change at once, later ones once per frame.
 
 /** The changes that a schedule takes into account when it chooses the next flush. */
 export interface PendingChanges {

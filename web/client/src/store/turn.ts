@@ -1,4 +1,4 @@
-// A turn for a page: a message whose blocks can be subscribed to one by one. R: T1, T2, U6
+// A turn for a page: a message whose blocks can be subscribed to one by one.
 
 import type { Block, Event, Message, ViewerEvent } from "../api.ts";
 import { Follow } from "../follow.ts";

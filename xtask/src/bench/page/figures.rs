@@ -1,5 +1,4 @@
 //! Figures of the browser: the goals, and the section of the document.
-// R: P4
 
 use super::super::goals::GoalResult;
 use crate::repository::{self, MachineLoad};
@@ -115,7 +114,7 @@ impl PageRows {
         of("frames_over_25") / of("frames") * 100.0
     }
 
-    /// The goals for the page (requirement P4), as far as they were measured.
+    /// The goals for the page, as far as they were measured.
     pub(crate) fn verdicts(&self) -> Vec<GoalResult> {
         let mut all = Vec::new();
         for goals in &GOALS {
@@ -285,7 +284,6 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    // R: P4
     #[test]
     fn rows_become_goals_and_a_table_and_peers_are_beaten_or_not() {
         let s1 = |subject: &str, script: f64, long: u32, slow: u32| {

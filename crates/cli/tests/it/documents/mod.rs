@@ -1,5 +1,5 @@
 //! The documents say what the program does: commands with their output, configurations, scenarios, limits with their
-//! defaults, flags, and the tests that they name. R: D2, D3
+//! defaults, flags, and the tests that they name.
 
 mod named_tests;
 mod promises;
@@ -21,7 +21,7 @@ fn read(path: &str) -> String {
 /// Every document of the project, by its path from the root.
 fn documents() -> Vec<(String, String)> {
     let mut paths: Vec<String> = Vec::new();
-    for folder in ["", "docs/"] {
+    for folder in ["", "docs/", "docs/internal/"] {
         let entries = std::fs::read_dir(root().join(folder)).expect("the folder is in the repository");
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         paths.extend(names.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}{name}")));
@@ -66,7 +66,6 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-// R: D2
 #[test]
 fn commands_print_what_the_documents_show() {
     let mut run = 0;
@@ -101,7 +100,6 @@ fn quoted_words(line: &str) -> Vec<String> {
     words
 }
 
-// R: D2, L2
 #[test]
 #[cfg(unix)]
 fn commands_and_plugins_of_the_page_on_tools_run_as_shown() {
@@ -157,7 +155,6 @@ fn commands_and_plugins_of_the_page_on_tools_run_as_shown() {
     }
 }
 
-// R: D2
 #[test]
 fn bodies_are_the_fixtures_they_name() {
     let mut compared = 0;
@@ -174,7 +171,6 @@ fn bodies_are_the_fixtures_they_name() {
     assert!(compared >= 12, "{compared} bodies");
 }
 
-// R: D2
 #[test]
 fn configurations_and_scenarios_are_accepted() {
     let (mut configurations, mut scenarios) = (0, 0);
@@ -255,7 +251,6 @@ fn cells(line: &str) -> Vec<String> {
 const CELL_CHARS_MAX: usize = 200;
 const README_LINES_MAX: usize = 120;
 
-// R: D2
 #[test]
 fn no_cell_is_longer_than_200_characters() {
     let mut long = Vec::new();
@@ -277,13 +272,11 @@ fn no_cell_is_longer_than_200_characters() {
     assert!(long.is_empty(), "a table holds facts; put sentences below it:\n{}", long.join("\n"));
 }
 
-// R: D2
 #[test]
 fn the_readme_is_read_in_one_sitting() {
     assert!(read("README.md").lines().count() <= README_LINES_MAX);
 }
 
-// R: R2
 #[test]
 fn every_limit_is_documented_with_its_default() {
     use throughline::UpstreamTimeouts;
@@ -335,7 +328,6 @@ fn every_limit_is_documented_with_its_default() {
     assert!(compared >= 30, "{compared} limits");
 }
 
-// R: O2, R4
 #[test]
 fn every_setting_of_the_server_and_the_store_is_documented() {
     let document = read("docs/configuration.md");
@@ -358,7 +350,6 @@ fn every_setting_of_the_server_and_the_store_is_documented() {
     }
 }
 
-// R: D3
 #[test]
 fn known_upstreams_are_listed() {
     let document = read("docs/configuration.md");
@@ -371,7 +362,6 @@ fn known_upstreams_are_listed() {
     }
 }
 
-// R: D2
 #[test]
 fn flags_in_the_documents_exist() {
     let mut known = String::new();
@@ -427,7 +417,7 @@ fn sources(folder: &str) -> String {
     text
 }
 
-/// A setting that nothing reads promises something that nobody does. R: R2, R4
+/// A setting that nothing reads promises something that nobody does.
 #[test]
 fn every_setting_of_the_server_and_the_store_is_read_by_something() {
     let settings = read("crates/throughline/src/config/serving.rs");

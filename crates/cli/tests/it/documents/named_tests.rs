@@ -1,4 +1,4 @@
-//! Tests that documents name exist: those behind the invariants, the faults and the findings. R: D3
+//! Tests that documents name exist: those behind the invariants, the faults and the findings.
 
 use super::read;
 
@@ -78,7 +78,7 @@ fn every_invariant_names_tests_that_exist() {
     assert!(document.lines().count() <= 375);
 }
 
-/// A fault without a test is a wish. R: R3
+/// A fault without a test is a wish.
 #[test]
 fn every_fault_names_tests_that_exist() {
     let document = read("docs/reliability.md");

@@ -1,4 +1,4 @@
-//! The documents' claims about what the program has, has not yet, and does when nothing is named. R: D3
+//! The documents' claims about what the program has, has not yet, and does when nothing is named.
 
 use super::{read, root};
 use assert_cmd::Command;
@@ -101,7 +101,7 @@ fn platforms_row() -> Option<String> {
     document.lines().find(|line| line.starts_with("| platforms |")).map(str::to_owned)
 }
 
-/// A platform counts as compiled only where the check has compiled it. R: O2
+/// A platform counts as compiled only where the check has compiled it.
 #[test]
 fn the_table_of_platforms_is_what_was_checked() {
     let page = read("docs/installing.md");

@@ -1,5 +1,5 @@
 //! The recipes of ARCHITECTURE.md name every place that a new event, dialect or route needs: the files that mention all of the
-//! present ones. R: D3
+//! present ones.
 
 use super::{blocks, read, root};
 use std::collections::BTreeSet;

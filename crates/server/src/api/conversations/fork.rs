@@ -1,5 +1,4 @@
 //! Going on in another way from any turn, or any event of one.
-// R: S4
 
 use super::transfer::{import_conversation, portable_turn};
 use super::tree::branch_path;

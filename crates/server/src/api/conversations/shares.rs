@@ -3,7 +3,6 @@
 //! A link is `/s/<id>#<secret>`. Browsers do not send what stands behind `#`, so the secret is in no log of a server or a
 //! proxy; the page sends it in the body of a request. What a link shows is one branch up to the turn that was the last one
 //! when the link was made, and the files in it: turns that have ended do not change.
-// R: S4, R4
 
 use super::tree::{BranchMessage, branch_messages, branch_path};
 use super::{find_conversation, now_ms};

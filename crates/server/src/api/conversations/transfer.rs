@@ -1,5 +1,4 @@
 //! Conversations out of the store and into it: written down for people and programs, and read in.
-// R: S4
 
 use super::tree::branch_path;
 use super::{ConversationInfo, created_response, find_conversation};

@@ -1,5 +1,4 @@
 //! A conversation as a tree: all its turns in short, and the messages of one branch.
-// R: S4
 
 use super::{ConversationInfo, TurnNode, find_conversation};
 use crate::error::{ApiError, ErrorResponse};

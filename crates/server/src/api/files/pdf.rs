@@ -1,5 +1,4 @@
 //! The text of a PDF.
-// R: T12
 
 use super::{find_file, open_content};
 use crate::error::{ApiError, ErrorResponse};

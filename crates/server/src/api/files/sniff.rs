@@ -196,7 +196,6 @@ mod tests {
         kind.media_type(Some(declared).filter(|declared| !declared.is_empty()))
     }
 
-    // R: R4
     #[test]
     fn the_content_says_what_it_is_and_the_declaration_has_to_agree() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice();

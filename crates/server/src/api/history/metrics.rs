@@ -2,7 +2,6 @@
 //!
 //! Computed on request from the newest samples of the time span: percentiles of samples are exact, percentiles of
 //! prefilled buckets are not.
-// R: U5
 
 use super::CountInfo;
 use crate::error::{ApiError, ErrorResponse};

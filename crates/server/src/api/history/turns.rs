@@ -1,5 +1,4 @@
 //! The history of turns: what was asked, who answered, and how it went.
-// R: S4, U5
 
 use super::CountInfo;
 use crate::api::page::{ListPage, PageQuery};

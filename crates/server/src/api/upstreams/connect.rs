@@ -1,6 +1,5 @@
 //! Connecting an upstream while the server runs: one that is known by name, with its key; or an address of one's own, by
 //! whoever sits at this machine. What is connected was asked first, and answered.
-// R: O4, R4
 
 use super::{ModelFactsSchema, UpstreamInfo, key_state, known_facts, upstream_info};
 use crate::api::agents;
@@ -510,7 +509,6 @@ mod tests {
         assert_eq!(is_local, expected, "{peer:?} {local:?} {header:?}");
     }
 
-    // R: O4, R4
     #[tokio::test]
     async fn the_peer_decides_and_no_header_can_say_that_it_is_here() {
         let (here, lan, far) = ([127, 0, 0, 1], [192, 168, 1, 5], [203, 0, 113, 7]);

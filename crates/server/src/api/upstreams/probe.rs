@@ -1,7 +1,6 @@
 //! Measuring an upstream: the measurement of `throughline probe`, followed as it goes. Nothing is written.
 //!
 //! The measurement runs inside the answer's body: when its client leaves, nothing is left of it.
-// R: O3
 
 use super::connect::probe_error;
 use crate::api::events::sse_response;

@@ -1,5 +1,4 @@
 //! Several turns over one WebSocket: the same events, with `turn_id` and `seq` in each.
-// R: E2
 
 mod close_reason;
 mod ops;

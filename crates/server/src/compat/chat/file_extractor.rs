@@ -328,7 +328,6 @@ mod tests {
         (0..count).map(|n| (n * 7 % 251) as u8).collect()
     }
 
-    // R: R2, T12
     #[test]
     fn pictures_files_and_sound_are_taken_out_and_nothing_else_is() {
         for count in [400, 401, 402, 70_000, 200_001] {

@@ -1,6 +1,5 @@
 //! The body of a chat: pictures and files in it are kept as files while they are read, so that a chat with many of them
 //! needs no more memory than its text, and a picture that comes with every request of a chat is kept once.
-// R: R2, T12
 
 use super::file_extractor::{ExtractError, ExtractEvent, FileExtractor};
 use crate::error::ApiError;

@@ -98,7 +98,6 @@ impl ChatResponder {
 
     /// Buffers the first chunks for a moment: a failure before the model's first token becomes an HTTP status, which
     /// clients act on.
-    // R: E2
     async fn buffer_head(&mut self) -> io::Result<Vec<ChatChunk>> {
         let deadline = Instant::now() + Duration::from_millis(self.state.limits.head_hold_ms);
         let mut buffered = Vec::new();
@@ -143,7 +142,6 @@ impl ChatResponder {
     }
 
     /// The fold of the same pieces.
-    // R: T13
     async fn collect(mut self) -> Result<Response, ApiError> {
         let mut completion = ChatCompletion::default();
         while self.projection.ended().is_none() {
@@ -228,7 +226,6 @@ impl ChatResponder {
     }
 
     /// Ends the answer with the questions of the turn, if it waits for nothing else.
-    // R: A3
     async fn end_with_questions(&mut self, after: EventSeq) -> io::Result<Vec<ChatChunk>> {
         let questions = self.projection.questions();
         if questions.is_empty() {

@@ -158,7 +158,6 @@ async fn find_turn(state: &AppState, user: &str, turn: &TurnId) -> Result<Option
 ///
 /// # Errors
 /// 503: another server runs it, or this one is starting. The code is good for another try.
-// R: A3
 pub(super) async fn turn_awaiting_answer(
     state: &AppState,
     principal: &Principal,
@@ -174,7 +173,7 @@ pub(super) async fn turn_awaiting_answer(
         return Ok(None);
     };
     let turn = open_questions.turn();
-    // Before the code is used up. // R: A3
+    // Before the code is used up.
     find_turn(state, user, &turn).await?;
     let is_expired = state.hub.unpark(user, &turn)? == UnparkOutcome::Ended;
     let Some(questions) = open_questions.claim(state, user).await? else { return Ok(None) };

@@ -1,5 +1,4 @@
 //! An answer without streaming: the fold of the same pieces.
-// R: T13
 
 use super::chunk::{ChatChunk, ChatFinish, ChunkHead, ToolCallChunk, usage_value};
 use super::error::ChatErrorBody;

@@ -6,7 +6,6 @@
 //! `tool_calls`, since clients run those again.
 //!
 //! [docs/openai-clients.md]: https://github.com/throughline/throughline/blob/main/docs/openai-clients.md
-// R: E2, T13
 
 pub(crate) mod call_id;
 pub(crate) mod question;

@@ -3,7 +3,6 @@
 //! The person reads it among words of models and tools, and the answer comes back as one more chat message, in a history
 //! that the client holds. So nothing in it counts but a code that is in no other place: random, good once, in the
 //! assistant's last message, under the question word for word as it was asked.
-// R: A2, A3
 
 use serde_json::Value;
 use throughline_engine::ApprovalDecision;
@@ -218,7 +217,6 @@ mod tests {
         Message::User(vec![UserPart::Text { text: text.to_owned() }])
     }
 
-    // R: A5
     #[test]
     fn arguments_are_whole_and_nothing_in_them_is_unseen() {
         let text = asked(json!({"path": "a\u{202e}txt.exe\u{200b}", "text": "```\n\n# Hi `x`"}));
@@ -228,7 +226,6 @@ mod tests {
         assert_eq!(text.lines().filter(|line| line.starts_with("```")).count(), 2, "one fence: {text}");
     }
 
-    // R: A3
     #[test]
     fn only_the_last_word_of_the_last_answer_is_a_code() {
         let text = asked(json!({}));
@@ -242,7 +239,6 @@ mod tests {
         assert_eq!(found(&[]), None);
     }
 
-    // R: A3
     #[test]
     fn a_question_is_the_same_however_it_is_wrapped_and_another_with_one_letter() {
         let text = asked(json!({"path": "a"}));
@@ -287,7 +283,6 @@ mod tests {
         }
     }
 
-    // R: A3
     #[test]
     fn no_cut_of_a_text_lets_the_mark_through_and_nothing_else_changes() {
         let text = format!("t tl tlq {} ttlq_ tlqtlq_ 是", code().reveal());
@@ -301,7 +296,6 @@ mod tests {
         }
     }
 
-    // R: A3
     #[test]
     fn a_model_is_told_no_code() {
         let mut text = format!("a {} b tlq_ c tlq_{}", code().reveal(), "AB".repeat(16));

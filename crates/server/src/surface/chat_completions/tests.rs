@@ -1,5 +1,5 @@
 //! Turns as Chat Completions, out of their logs alone: every answer breaks no rule of the strictest client, says what the
-//! fold says, and the answer without streaming is the same. // R: E2, T13
+//! fold says, and the answer without streaming is the same.
 
 #[path = "../../../tests/it/support/check_stream.rs"]
 mod check_stream;
@@ -74,7 +74,7 @@ fn check(log: &[Event], usage: UsageChunk, render: ToolRendering) -> Answer {
     answer
 }
 
-/// T13: the answer without streaming is the fold of the stream.
+/// The answer without streaming is the fold of the stream.
 fn agree(answer: &Answer, whole: ChatCompletion) {
     match (whole.into_body(&head()).expect("an end"), &answer.error) {
         (Err(error), Some(told)) => assert_eq!(error.to_value()["error"], *told),

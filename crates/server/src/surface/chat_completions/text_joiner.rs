@@ -1,6 +1,5 @@
 //! Running text that is put together from blocks, with an empty line between two of them. Nothing in it looks like a code of
 //! ours, but in the one text that it [closes with](Prose::close_with).
-// R: A3
 
 use super::question::CodeMasker;
 

@@ -147,7 +147,6 @@ pub(crate) fn result_information(call: &DisplayedCall<'_>, result: &ToolResult) 
 }
 
 /// Whoever shows a card reads the JSON first: what nobody would see is spelled out in the values themselves.
-// R: A5
 fn visible_arguments(json: &str) -> String {
     fn spell_out(value: &mut Value) {
         match value {
@@ -338,7 +337,6 @@ mod tests {
         assert!(!block.contains('\u{202e}'));
     }
 
-    // R: A5
     #[test]
     fn nothing_that_is_shown_is_invisible() {
         let done = result(CallStatus::Success, "\u{1b}[2J\u{2066}x");

@@ -30,7 +30,6 @@ fn events() -> Vec<Event> {
         .collect()
 }
 
-// R: S4
 #[test]
 fn a_call_is_a_row_that_changes() {
     let mut fold = CallFold::default();
@@ -66,7 +65,6 @@ fn a_call_is_a_row_that_changes() {
     );
 }
 
-// R: S4
 #[tokio::test]
 async fn what_was_not_seen_is_in_the_log() {
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
@@ -85,7 +83,6 @@ async fn what_was_not_seen_is_in_the_log() {
     assert_eq!(shown, [("t.1", "error")], "the last state of each");
 }
 
-// R: S5, P2
 #[tokio::test]
 async fn an_answer_that_came_faster_than_it_could_be_written_is_told_as_a_beginning() {
     let dir = tempfile::tempdir().unwrap();

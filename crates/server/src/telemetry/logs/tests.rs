@@ -36,7 +36,6 @@ fn logged(secrets: &[&str], work: impl FnOnce()) -> Vec<serde_json::Value> {
     text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
-// R: O1
 #[test]
 fn a_call_is_logged_when_it_is_seen_and_when_it_has_run() {
     let log = r#"
@@ -82,7 +81,6 @@ fn a_call_is_logged_when_it_is_seen_and_when_it_has_run() {
     );
 }
 
-// R: R4
 #[test]
 fn no_line_holds_a_secret() {
     let secret = "canary/7+x=\"q\"";

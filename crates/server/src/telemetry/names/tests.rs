@@ -9,7 +9,6 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root.join(path)).expect(path)
 }
 
-// R: O1
 #[test]
 fn every_metric_is_documented_as_it_is() {
     let page = read("docs/observability.md");
@@ -35,7 +34,6 @@ fn every_metric_is_documented_as_it_is() {
     assert_eq!(rows, expected);
 }
 
-// R: O1
 #[test]
 fn every_attribute_is_documented() {
     use super::attribute::*;
@@ -90,7 +88,6 @@ fn series(metric: &Metric) -> Vec<String> {
     }
 }
 
-// R: O1
 #[test]
 fn alerts_ask_for_what_exists() {
     let rules = read("ops/alerts.yml");
@@ -135,7 +132,6 @@ fn groups_in(expression: &str) -> BTreeSet<&str> {
     lists.flat_map(|list| list.split(", ")).collect()
 }
 
-// R: O1
 #[test]
 fn the_dashboard_shows_what_exists() {
     let dashboard: serde_json::Value = serde_json::from_str(&read("ops/grafana.json")).expect("JSON");

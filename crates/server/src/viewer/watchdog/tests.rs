@@ -1,4 +1,4 @@
-//! For how long a viewer may take nothing, in virtual time. What sockets make of it is in `tests/it/viewers/lazy.rs`. R: R3
+//! For how long a viewer may take nothing, in virtual time. What sockets make of it is in `tests/it/viewers/lazy.rs`.
 
 use super::{CHECK_INTERVAL, ViewerWatchdog};
 use crate::net::ConnectionCanceller;

@@ -1,5 +1,5 @@
 //! Clients that exist, unmodified, against the server over real sockets: each does what its users do, in its own language, and
-//! says what it saw. The scripts are in `clients/`, and so is what pins their packages. // R: E2
+//! says what it saw. The scripts are in `clients/`, and so is what pins their packages.
 //!
 //! `cargo xtask test --only clients` installs the packages and names their folder in `THROUGHLINE_CLIENTS`.
 

@@ -11,7 +11,6 @@ fn settings(more: Value) -> Value {
     settings
 }
 
-// R: O4
 #[tokio::test]
 async fn an_agent_is_made_changed_used_and_taken_away_without_a_restart() {
     let server = server().await;
@@ -45,7 +44,6 @@ async fn an_agent_is_made_changed_used_and_taken_away_without_a_restart() {
     assert_eq!(refused(&server, Method::GET, "/v1/agents/researcher", None).await.0, 404);
 }
 
-// R: O4
 #[tokio::test]
 async fn an_agent_of_the_configuration_is_read_and_copied_and_never_changed() {
     let server = server().await;
@@ -77,7 +75,6 @@ async fn an_agent_of_the_configuration_is_read_and_copied_and_never_changed() {
     assert_eq!((taken.0, taken.1.as_str(), taken.2.as_str()), (409, "name_taken", "name"));
 }
 
-// R: A1
 #[tokio::test]
 async fn a_rule_that_fits_no_tool_is_a_warning_with_the_tool_that_was_meant() {
     let server = server().await;
@@ -92,7 +89,6 @@ async fn a_rule_that_fits_no_tool_is_a_warning_with_the_tool_that_was_meant() {
     assert!(listed["items"][0].get("warnings").is_none(), "nothing is said of one that is well");
 }
 
-// R: O4, R4
 #[tokio::test]
 async fn a_mistake_is_told_at_its_field_and_nothing_that_runs_code_or_sends_keys_can_be_said() {
     let server = server().await;
@@ -152,7 +148,6 @@ async fn a_mistake_is_told_at_its_field_and_nothing_that_runs_code_or_sends_keys
     assert_eq!(get(&server, "/v1/agents").await["items"].as_array().unwrap().len(), 1, "nothing was kept");
 }
 
-// R: O4, L3
 #[tokio::test]
 async fn tools_are_switched_by_name_group_and_source() {
     let server = server().await;
@@ -183,7 +178,6 @@ async fn tools_are_switched_by_name_group_and_source() {
     }
 }
 
-// R: O4, X5
 #[tokio::test]
 async fn what_an_agent_would_be_told_is_shown_with_its_price() {
     let server = server().await;
@@ -211,7 +205,6 @@ async fn what_an_agent_would_be_told_is_shown_with_its_price() {
     assert_eq!(refused(&server, Method::GET, "/v1/agents/nobody/prompt", None).await.0, 404);
 }
 
-// R: O4, S2
 #[tokio::test]
 async fn an_agent_of_a_user_is_there_after_a_restart_on_every_surface_and_for_nobody_else() {
     let server = server().await;
@@ -246,7 +239,6 @@ async fn an_agent_of_a_user_is_there_after_a_restart_on_every_surface_and_for_no
     );
 }
 
-// R: U4, X5, L3
 #[tokio::test]
 async fn settings_that_are_not_saved_are_shown_as_what_they_would_come_to() {
     let server = server().await;
@@ -294,7 +286,6 @@ async fn settings_that_are_not_saved_are_shown_as_what_they_would_come_to() {
     assert_eq!(refused(&server, Method::POST, "/v1/agents/nobody/preview", Some(body)).await.0, 404);
 }
 
-// R: U4, A1
 #[tokio::test]
 async fn the_rule_that_would_decide_about_a_call_is_named() {
     let server = server().await;
@@ -339,7 +330,6 @@ fn leaves(settings: &Value, at: &str, paths: &mut Vec<String>) {
     }
 }
 
-// R: U4
 #[tokio::test]
 async fn every_field_of_an_agent_is_described() {
     let server = server().await;
@@ -387,7 +377,6 @@ async fn every_field_of_an_agent_is_described() {
     }
 }
 
-// R: T17
 #[tokio::test]
 async fn text_rules_are_tried_before_they_are_saved() {
     let server = server().await;

@@ -3,7 +3,6 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-// R: S4
 #[tokio::test]
 async fn a_conversation_is_made_found_renamed_and_deleted() {
     let server = server().await;
@@ -37,7 +36,6 @@ async fn a_conversation_is_made_found_renamed_and_deleted() {
     assert_eq!(get(&server, "/v1/history/counts").await["total"], 0, "its calls went with it");
 }
 
-// R: S4
 #[tokio::test]
 async fn a_list_is_read_in_pages_without_gaps() {
     let server = server().await;
@@ -64,7 +62,6 @@ async fn a_list_is_read_in_pages_without_gaps() {
     }
 }
 
-// R: S4
 #[tokio::test]
 async fn a_branch_is_the_fold_of_its_turns_and_another_can_be_gone_on_with() {
     let server = server().await;
@@ -110,7 +107,6 @@ async fn a_branch_is_the_fold_of_its_turns_and_another_can_be_gone_on_with() {
     assert_eq!(leaf, (404, "not_found".into(), "leaf_id".into()));
 }
 
-// R: S4
 #[tokio::test]
 async fn a_conversation_goes_on_in_another_way_from_any_event() {
     let server = server().await;
@@ -158,7 +154,6 @@ async fn import(server: &super::TestServer, media_type: &str, text: &str) -> (u1
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
-// R: S4
 #[tokio::test]
 async fn what_is_exported_can_be_imported_and_is_the_same_conversation() {
     let server = server().await;
@@ -217,7 +212,6 @@ async fn what_is_exported_can_be_imported_and_is_the_same_conversation() {
     assert!(!page.contains("And Rome?"), "another branch");
 }
 
-// R: S4
 #[tokio::test]
 async fn messages_of_openai_are_taken_in_and_mistakes_told_by_line() {
     let server = server().await;

@@ -6,7 +6,6 @@ const CHAT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Let me look.\"
     data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"weather\",\"arguments\":\"{\\\"city\\\":\\\"Paris\\\"}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n\
     data: {not json}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":12,\"completion_tokens\":7}}\n\ndata: [DONE]\n\n";
 
-// R: U3
 #[tokio::test]
 async fn a_recording_is_decoded_told_piece_by_piece_and_forgotten() {
     let server = server().await;
@@ -76,7 +75,6 @@ async fn a_recording_is_decoded_told_piece_by_piece_and_forgotten() {
     assert_eq!(super::get(&server, "/v1/history/counts").await["total"], 0);
 }
 
-// R: U3, R2
 #[tokio::test]
 async fn a_recording_that_is_too_large_or_of_no_known_format_is_refused() {
     let server = server().await;

@@ -11,7 +11,6 @@ async fn upload(server: &super::TestServer, path: &str, media_type: &str, conten
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
-// R: S4, R4
 #[tokio::test]
 async fn a_file_goes_in_and_comes_out_as_an_attachment() {
     let server = server().await;
@@ -55,7 +54,6 @@ async fn a_file_goes_in_and_comes_out_as_an_attachment() {
     assert_eq!(server.client().get(server.url(&path)).send().await.unwrap().bytes().await.unwrap(), PNG);
 }
 
-// R: R4
 #[tokio::test]
 async fn what_is_not_what_it_says_is_refused() {
     let server = server().await;
@@ -84,7 +82,6 @@ async fn what_is_not_what_it_says_is_refused() {
     );
 }
 
-// R: R4
 #[tokio::test]
 async fn a_file_over_the_limit_is_not_kept() {
     let server = server().await;
@@ -98,7 +95,6 @@ async fn a_file_over_the_limit_is_not_kept() {
     assert_eq!(get(&server, "/v1/files").await["items"], json!([]));
 }
 
-// R: T12
 #[tokio::test]
 async fn a_picture_goes_into_a_turn_by_its_id_and_arrives_at_the_model() {
     let server = server().await;
@@ -124,7 +120,6 @@ async fn a_picture_goes_into_a_turn_by_its_id_and_arrives_at_the_model() {
     assert_eq!(snapshot["message"]["input"][1]["type"], "image", "{snapshot}");
 }
 
-// R: T12
 #[tokio::test]
 async fn the_text_of_what_is_no_pdf_or_where_nobody_reads_one_is_refused() {
     let server = server().await;

@@ -17,7 +17,6 @@ async fn listed(server: &super::TestServer, query: &str) -> Vec<String> {
     items.iter().map(|one| one["title"].as_str().unwrap().to_owned()).collect()
 }
 
-// R: S4
 #[tokio::test]
 async fn conversations_are_filed_and_listed_by_that() {
     let server = server().await;
@@ -67,7 +66,6 @@ async fn conversations_are_filed_and_listed_by_that() {
     assert_eq!(listed(&server, "?folder=x").await, Vec::<String>::new());
 }
 
-// R: S4
 #[tokio::test]
 async fn what_was_deleted_comes_back_with_everything_unless_it_is_gone_for_good() {
     let server = server().await;
@@ -98,7 +96,6 @@ async fn what_was_deleted_comes_back_with_everything_unless_it_is_gone_for_good(
     assert_eq!(refused(&server, Method::POST, &format!("{path}/restore"), None).await.0, 404);
 }
 
-// R: S4
 #[tokio::test]
 async fn a_temporary_conversation_is_used_and_never_listed() {
     let server = server().await;
@@ -115,7 +112,6 @@ async fn a_temporary_conversation_is_used_and_never_listed() {
     assert!(!get(&server, "/v1/search?q=paris").await["items"].as_array().unwrap().is_empty());
 }
 
-// R: U5
 #[tokio::test]
 async fn a_conversation_says_what_it_has_used() {
     let server = server().await;
@@ -125,7 +121,6 @@ async fn a_conversation_says_what_it_has_used() {
     assert!(usage["models"].as_array().is_some(), "{usage}");
 }
 
-// R: S4
 #[tokio::test]
 async fn a_part_of_a_branch_is_read_around_a_turn_and_on_from_there() {
     let server = server().await;
@@ -160,7 +155,6 @@ async fn a_part_of_a_branch_is_read_around_a_turn_and_on_from_there() {
     }
 }
 
-// R: S4
 #[tokio::test]
 async fn an_export_takes_folder_tags_and_pin_along() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! The model's history in a turn that goes on from something: an import, a branch, a file. // R: S4, T12
+//! The model's history in a turn that goes on from something: an import, a branch, a file.
 
 use super::{conversation, get, post, server, turn};
 use serde_json::{Value, json};

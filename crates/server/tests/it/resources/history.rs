@@ -2,7 +2,6 @@ use super::{ask, ask_as, conversation, get, refused, server, turn};
 use reqwest::Method;
 use serde_json::json;
 
-// R: S4, U5
 #[tokio::test]
 async fn every_call_is_in_the_history_with_everything_that_happened_to_it() {
     let server = server().await;
@@ -63,7 +62,6 @@ async fn every_call_is_in_the_history_with_everything_that_happened_to_it() {
     assert_eq!(refused(&server, Method::GET, "/v1/history/calls?cursor=x", None).await.0, 400);
 }
 
-// R: S4, U5
 #[tokio::test]
 async fn every_turn_is_in_the_history_and_found_by_what_it_is() {
     let server = server().await;
@@ -125,7 +123,6 @@ async fn every_turn_is_in_the_history_and_found_by_what_it_is() {
     );
 }
 
-// R: S4, R2
 #[tokio::test]
 async fn a_thousand_readers_of_the_history_get_the_same_and_one_that_leaves_disturbs_nobody() {
     let server = server().await;
@@ -161,7 +158,6 @@ async fn a_thousand_readers_of_the_history_get_the_same_and_one_that_leaves_dist
     assert_eq!(get(&server, "/v1/history/turn-counts").await, counts);
 }
 
-// R: S4, R4
 #[tokio::test]
 async fn the_history_is_written_down_for_programs_and_for_spreadsheets() {
     let server = server().await;
@@ -181,7 +177,6 @@ async fn the_history_is_written_down_for_programs_and_for_spreadsheets() {
     assert_eq!(lines.len(), 3, "a line for each call, each with its end: {text}");
 }
 
-// R: U5
 #[tokio::test]
 async fn metrics_are_the_askers_own_and_of_the_time_that_is_asked_for() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! Every route of the description, asked by somebody whose it is not, and by nobody. R: R4
+//! Every route of the description, asked by somebody whose it is not, and by nobody.
 
 use super::{ask_as, conversation, post};
 use crate::support::{self, Events, TestServer, eventually, saying};

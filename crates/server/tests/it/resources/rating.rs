@@ -1,4 +1,4 @@
-//! Ratings of answers. // R: O2, S4, U8
+//! Ratings of answers.
 
 use super::{ask, ask_as, get, refused, server, turn};
 use reqwest::Method;

@@ -1,4 +1,4 @@
-//! A call that is retried: a turn that begins with it, whose model learns the result. // R: T4, T16, E2
+//! A call that is retried: a turn that begins with it, whose model learns the result.
 
 use super::{ask, ask_as, get, post, refused, server, turn};
 use crate::support::TestServer;

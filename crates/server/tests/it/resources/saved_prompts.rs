@@ -1,4 +1,4 @@
-//! Prompts that a person has saved. R: U6
+//! Prompts that a person has saved.
 
 use super::*;
 
@@ -33,7 +33,6 @@ async fn a_prompt_is_saved_changed_and_deleted() {
     assert_eq!(names(&get(&server, "/v1/saved-prompts").await), ["answer"]);
 }
 
-// R: R2
 #[tokio::test]
 async fn a_prompt_has_a_name_and_a_text_within_their_limits_and_there_are_so_many() {
     let server = server().await;

@@ -26,7 +26,6 @@ fn parts(created: &Value) -> (String, String) {
     (id.to_owned(), secret.to_owned())
 }
 
-// R: S4, R4
 #[tokio::test]
 async fn a_link_shows_the_conversation_as_it_was_and_nothing_else() {
     let server = server().await;
@@ -77,7 +76,6 @@ async fn a_link_shows_the_conversation_as_it_was_and_nothing_else() {
     }
 }
 
-// R: R4
 #[tokio::test]
 async fn a_link_that_is_wrong_revoked_expired_or_deleted_is_gone() {
     let server = server().await;
@@ -146,7 +144,6 @@ async fn a_link_that_is_wrong_revoked_expired_or_deleted_is_gone() {
     assert_eq!(refused(&server, Method::POST, &path, Some(json!({}))).await.0, 404);
 }
 
-// R: R4
 #[tokio::test]
 async fn a_file_is_read_through_a_link_only_if_its_messages_show_it() {
     let server = server().await;
@@ -186,7 +183,7 @@ async fn a_file_is_read_through_a_link_only_if_its_messages_show_it() {
     }
 }
 
-// R: R2 `shared_reads_per_minute_max`
+// Limit: `shared_reads_per_minute_max`.
 #[tokio::test]
 async fn a_link_is_read_so_often_in_a_minute() {
     let build = |builder: throughline::ThroughlineBuilder| builder.tools(throughline_testkit::tools::all());

@@ -6,7 +6,6 @@ async fn call(server: &super::TestServer, tool: &str, body: Value) -> (u16, Valu
     ask(server, Method::POST, &format!("/v1/tools/{tool}/call"), Some(body)).await
 }
 
-// R: L1, L3
 #[tokio::test]
 async fn tools_are_listed_with_their_sources_and_definitions() {
     let server = server().await;
@@ -27,7 +26,6 @@ async fn tools_are_listed_with_their_sources_and_definitions() {
     assert_eq!((status, &said["error"]["remedy"]), (404, &json!("did you mean `test.echo`?")));
 }
 
-// R: L1, A1
 #[tokio::test]
 async fn a_tool_is_run_by_hand_under_the_same_rules_as_by_a_model() {
     let server = server().await;
@@ -94,7 +92,6 @@ async fn a_tool_is_run_by_hand_under_the_same_rules_as_by_a_model() {
     assert_eq!((status, &said["output"]), (200, &json!("x")));
 }
 
-// R: A1
 #[tokio::test]
 async fn a_rule_that_allows_is_told_from_the_consent_of_a_person() {
     let server = server().await;
@@ -109,7 +106,6 @@ async fn a_rule_that_allows_is_told_from_the_consent_of_a_person() {
     assert_eq!(said["error"]["allowed_by"], "rule:1 allow test.note");
 }
 
-// R: X2, X3, W8
 #[tokio::test]
 async fn a_reply_is_looked_through_and_nothing_of_it_runs() {
     let server = server().await;
@@ -148,7 +144,6 @@ async fn a_reply_is_looked_through_and_nothing_of_it_runs() {
     assert_eq!(get(&server, "/v1/history/counts").await["total"], 0);
 }
 
-// R: R4
 #[tokio::test]
 async fn upstreams_are_listed_and_a_key_never() {
     let build = |builder: throughline::ThroughlineBuilder| {

@@ -87,7 +87,6 @@ fn events_in(bytes: &[u8], by: By) -> Vec<Value> {
     events
 }
 
-// R: R3, S2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slowed() {
     for by in [By::Query, By::Socket] {
@@ -132,7 +131,6 @@ fn waiting(server: &TestServer) -> usize {
     table.lines().skip(1).filter(waits).count()
 }
 
-// R: R3
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
@@ -165,7 +163,6 @@ async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
     assert!(cut > 5 && cut < lazies.len(), "{cut} of {} were cut", lazies.len());
 }
 
-// R: R3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_that_takes_slowly_is_not_cut() {
     // Longer than a busy machine leaves a client without a turn; the clock's own part is in `watchdog/tests.rs`.

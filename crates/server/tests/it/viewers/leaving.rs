@@ -30,7 +30,6 @@ async fn ended(server: &TestServer, turn: &str) -> String {
     timeout(PATIENCE, ends).await.expect("it ends")
 }
 
-// R: R3, S2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_leaves_at_any_event_leaves_a_turn_that_ends_as_it_would_have() {
     let server = TestServer::start(talks).await;

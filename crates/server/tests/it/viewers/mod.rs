@@ -1,4 +1,4 @@
-//! Viewers that lose their connections, come back all at once, take nothing, or are two: real sockets, one server. R: E2, S2, R3
+//! Viewers that lose their connections, come back all at once, take nothing, or are two: real sockets, one server.
 //!
 //! The long forms, against the program itself, with memory and latency measured, are `crates/cli/tests/crowd`.
 

@@ -47,7 +47,6 @@ async fn seen_in_glimpses(server: &TestServer, turn: &str, by: By, k: usize) -> 
     (seen, connections)
 }
 
-// R: S2, E2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_any_number_of_events_a_viewer_goes_on_where_it_was() {
     let server = TestServer::start(talks).await;
@@ -74,7 +73,6 @@ async fn after_any_number_of_events_a_viewer_goes_on_where_it_was() {
     futures_util::future::join_all(all).await;
 }
 
-// R: S2, E2
 #[tokio::test]
 async fn in_merged_deltas_and_ahead_of_the_log_there_is_the_whole_message() {
     let words = ["Every ", "word ", "is ", "one ", "piece. "];
@@ -110,7 +108,6 @@ async fn in_merged_deltas_and_ahead_of_the_log_there_is_the_whole_message() {
     assert!(plainly > 10 && anew > 10, "{plainly} places of the log and {anew} that it does not have");
 }
 
-// R: S2, E2, A4
 #[tokio::test]
 async fn ahead_of_a_running_turn_a_viewer_gets_the_message_and_goes_on_behind_it() {
     for by in WAYS {
@@ -135,7 +132,6 @@ async fn ahead_of_a_running_turn_a_viewer_gets_the_message_and_goes_on_behind_it
     }
 }
 
-// R: E2
 #[tokio::test]
 async fn a_stream_says_that_it_lives_while_nothing_happens() {
     let limits = throughline::config::ServerLimits { heartbeat_ms: 40, ..Default::default() };

@@ -12,7 +12,6 @@ use tokio::time::timeout;
 
 const VIEWERS: usize = 120;
 
-// R: S2, R3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_comes_back_in_a_storm_sees_every_event() {
     let limits = ServerLimits { streams_per_key_max: 2 * VIEWERS as u32, ..ServerLimits::default() };
@@ -50,7 +49,6 @@ async fn whoever_comes_back_in_a_storm_sees_every_event() {
     }
 }
 
-// R: R3, R4
 #[tokio::test]
 async fn one_viewer_too_many_is_told_when_to_try_again_and_harms_nobody() {
     let limits = ServerLimits { streams_per_key_max: 4, ..ServerLimits::default() };

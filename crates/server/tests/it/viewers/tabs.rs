@@ -42,7 +42,6 @@ async fn two_tabs(server: &TestServer) -> (String, [View; 2], [Vec<Value>; 2], S
     (turn, [one, two], seen, path)
 }
 
-// R: A4, S2
 #[tokio::test]
 async fn what_is_approved_in_one_tab_is_seen_in_the_other() {
     let server = TestServer::start_asking(asks).await;
@@ -67,7 +66,6 @@ async fn what_is_approved_in_one_tab_is_seen_in_the_other() {
     assert_eq!(seen_in_one, log(&server, &turn).await);
 }
 
-// R: A4, R3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_answers_at_once_one_wins_and_both_are_told_the_same() {
     let server = TestServer::start_asking(asks).await;
@@ -106,7 +104,6 @@ async fn of_two_answers_at_once_one_wins_and_both_are_told_the_same() {
     println!("{approved} approved, {denied} denied");
 }
 
-// R: A4, R3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_races_a_stop_is_told_what_the_log_says() {
     let server = TestServer::start_asking(asks).await;
@@ -137,7 +134,6 @@ async fn an_answer_that_races_a_stop_is_told_what_the_log_says() {
     }
 }
 
-// R: T8, R3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_that_races_the_end_has_one_end_which_everybody_sees() {
     let model = ScriptQueue::new((0..12).map(|_| ModelScript::new().say("Short.")));

@@ -129,7 +129,6 @@ mod tests {
     use crate::catalog::sql::conversations::LISTS;
     use rusqlite::{Connection, params_from_iter};
 
-    // R: S4, U5
     #[test]
     fn the_history_of_turns_goes_on_from_a_cursor_by_an_index() {
         let mut db = Connection::open_in_memory().unwrap();
@@ -144,7 +143,6 @@ mod tests {
         assert!(plan.iter().all(|step| !step.contains("B-TREE") && !step.contains("SCAN t")), "{plan:#?}");
     }
 
-    // R: S4
     #[test]
     fn every_list_of_conversations_is_read_in_the_order_of_an_index() {
         let mut db = Connection::open_in_memory().unwrap();

@@ -1,6 +1,5 @@
 use super::*;
 
-// R: S4
 pub async fn are_kept_replaced_and_found(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("a", "c", 1)).await;
@@ -18,7 +17,6 @@ pub async fn are_kept_replaced_and_found(store: &Opened) {
     assert_eq!(catalog.put_calls(ANN, Vec::new()).await, Ok(0));
 }
 
-// R: S4
 pub async fn filters_and_counts_agree(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("a", "c", 1)).await;

@@ -5,7 +5,7 @@ fn conversation(id: &str, title: Option<&str>, at: i64) -> NewConversation {
     NewConversation { id: id.into(), title: title.map(Into::into), created_at: at, temporary: false }
 }
 
-// R: S4, R2 `title_chars_max`
+// Limit: `title_chars_max`.
 pub async fn titles_are_given_or_the_first_words(store: &Opened) {
     let catalog = &store.catalog;
     let title = async |id: &str| {
@@ -57,7 +57,6 @@ pub async fn titles_are_given_or_the_first_words(store: &Opened) {
     );
 }
 
-// R: S4
 pub async fn lists_show_the_latest_first_page_by_page(store: &Opened) {
     let catalog = &store.catalog;
     for n in 0..9 {
@@ -87,7 +86,6 @@ pub async fn lists_show_the_latest_first_page_by_page(store: &Opened) {
     assert_eq!((page.items.len(), page.next), (9, None));
 }
 
-// R: S4
 pub async fn another_branch_can_be_chosen(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 1), "A").await;
@@ -144,7 +142,6 @@ fn renamed(imported: &ImportedConversation, user: &str) -> ImportedConversation 
     ImportedConversation { conversation, turns, calls, files }
 }
 
-// R: S4
 pub async fn exported_and_imported_again_it_is_equal(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
@@ -177,7 +174,6 @@ pub async fn exported_and_imported_again_it_is_equal(store: &Opened) {
     assert_eq!(catalog.import(BOB, elsewhere).await, Err(StoreError::Exists { what: "conversation" }));
 }
 
-// R: S4
 pub async fn a_history_without_events_can_be_imported(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "what another program has answered").await;

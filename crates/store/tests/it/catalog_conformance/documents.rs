@@ -12,7 +12,6 @@ fn document(
     NewDocument { kind, name: name.into(), body, precondition: expect, now }
 }
 
-// R: O4
 pub async fn are_written_only_over_what_was_expected(store: &Opened) {
     let catalog = &store.catalog;
     let agent = |body: Value, expect, now| document(DocumentKind::Agent, "helper", body, expect, now);
@@ -70,7 +69,6 @@ pub async fn are_written_only_over_what_was_expected(store: &Opened) {
     assert_eq!(catalog.remove_document(ANN, DocumentKind::Setting, "a").await, Ok(None));
 }
 
-// R: A2
 pub async fn answers_replace_those_about_the_same(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 1), "A").await;
@@ -107,7 +105,7 @@ pub async fn answers_replace_those_about_the_same(store: &Opened) {
     assert!(number(answer(None, "y", "allow")).await > again, "not even the last one");
 }
 
-// R: R2 `document_bytes_max`, `documents_max`, `remembered_max`
+// Limits: `document_bytes_max`, `documents_max`, `remembered_max`.
 pub async fn so_many_and_so_large(store: &Opened) {
     let catalog = &store.catalog;
     let put = async |kind, name: &str, body: Value| {

@@ -1,7 +1,6 @@
 use super::*;
 use throughline_store::{BlobFolder, BlobLimits, StoreError};
 
-// R: T12
 pub async fn are_counted_and_shown_by_a_harmless_name(store: &Opened) {
     let catalog = &store.catalog;
     let new = NewFile { name: "../../etc/cron.d/pa\u{202e}yload\n.png".into(), ..file("f1", "h", 10) };
@@ -25,7 +24,6 @@ pub async fn are_counted_and_shown_by_a_harmless_name(store: &Opened) {
     assert_eq!(catalog.remove_file(ANN, "f5").await, Ok(None));
 }
 
-// R: T12
 pub async fn of_one_content_are_one_where_turns_speak_of_them(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, alone("t", 1)).await;
@@ -51,7 +49,6 @@ pub async fn of_one_content_are_one_where_turns_speak_of_them(store: &Opened) {
     );
 }
 
-// R: S4
 pub async fn a_blob_goes_with_its_last_file(store: &Opened) {
     let catalog = &store.catalog;
     let folder = tempfile::tempdir().unwrap();
@@ -81,7 +78,7 @@ pub async fn a_blob_goes_with_its_last_file(store: &Opened) {
     assert_eq!(blobs.read(&hash).await.unwrap(), None);
 }
 
-// R: R2 `user_files_bytes_max`
+// Limit: `user_files_bytes_max`.
 pub async fn so_many_bytes_of_one_user(store: &Opened) {
     let catalog = &store.catalog;
     let sized = |id: &str, bytes| NewFile { bytes, ..file(id, "h", 1) };

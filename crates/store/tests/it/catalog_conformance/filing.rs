@@ -49,7 +49,6 @@ fn everything() -> ConversationFilter {
     ConversationFilter::default()
 }
 
-// R: S4
 pub async fn lists_are_by_folder_tag_and_archive(store: &Opened) {
     six(store).await;
     for (id, name) in [("c0", "Travel"), ("c1", " Travel \n"), ("c2", "Work")] {
@@ -90,7 +89,6 @@ pub async fn lists_are_by_folder_tag_and_archive(store: &Opened) {
     assert_eq!(absent, Ok(false));
 }
 
-// R: S4
 pub async fn pinned_ones_come_first_on_every_page(store: &Opened) {
     six(store).await;
     for id in ["c1", "c3", "c2"] {
@@ -114,7 +112,6 @@ pub async fn pinned_ones_come_first_on_every_page(store: &Opened) {
     assert!(matches!(refused, Err(StoreError::Invalid { field: "cursor", .. })), "{refused:?}");
 }
 
-// R: S4
 pub async fn what_is_filed_is_counted_by_its_labels(store: &Opened) {
     six(store).await;
     for id in ["c0", "c1", "c2"] {
@@ -128,7 +125,6 @@ pub async fn what_is_filed_is_counted_by_its_labels(store: &Opened) {
     assert_eq!(labels.tags, [count("x", 2)]);
 }
 
-// R: S4
 pub async fn a_search_is_narrowed_by_folder_tag_and_archive(store: &Opened) {
     six(store).await;
     change(store, "c1", into_folder("Travel")).await;
@@ -150,7 +146,6 @@ pub async fn a_search_is_narrowed_by_folder_tag_and_archive(store: &Opened) {
     }
 }
 
-// R: S4
 pub async fn what_is_deleted_is_absent_until_it_is_brought_back(store: &Opened) {
     let catalog = &store.catalog;
     six(store).await;
@@ -230,7 +225,6 @@ pub async fn what_is_deleted_is_absent_until_it_is_brought_back(store: &Opened) 
     assert!(turns.contains(&"t3".to_owned()), "{turns:?}");
 }
 
-// R: S4
 pub async fn a_temporary_one_is_neither_listed_nor_found_and_goes(store: &Opened) {
     let catalog = &store.catalog;
     for (id, temporary) in [("kept", false), ("passing", true), ("filed", true)] {
@@ -270,7 +264,6 @@ pub async fn a_temporary_one_is_neither_listed_nor_found_and_goes(store: &Opened
     assert_eq!(catalog.conversation(ANN, "passing").await, Ok(None));
 }
 
-// R: S4, A2
 pub async fn a_question_that_waits_is_seen_in_the_list(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
@@ -284,7 +277,6 @@ pub async fn a_question_that_waits_is_seen_in_the_list(store: &Opened) {
     assert!(page.items[0].awaits_approval && page.items[0].running_turn_id.is_some());
 }
 
-// R: U5
 pub async fn the_usage_of_all_branches_is_summed_up(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
@@ -308,7 +300,7 @@ pub async fn the_usage_of_all_branches_is_summed_up(store: &Opened) {
     assert_eq!(catalog.conversation_usage(ANN, "absent").await, Ok(None));
 }
 
-// R: R2 `folder_chars_max`, `tag_chars_max`, `tags_max`
+// Limits: `folder_chars_max`, `tag_chars_max`, `tags_max`.
 pub async fn names_of_folders_and_tags_have_a_length(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;

@@ -15,7 +15,6 @@ const INJECTIONS: [&str; 8] = [
     "😀\u{d7ff}\u{10ffff}",
 ];
 
-// R: R3
 pub async fn texts_are_data(store: &Opened) {
     let catalog = &store.catalog;
     for (n, text) in INJECTIONS.into_iter().enumerate() {
@@ -64,7 +63,6 @@ pub async fn texts_are_data(store: &Opened) {
     );
 }
 
-// R: R3
 pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("t", "c", 1), "A").await;

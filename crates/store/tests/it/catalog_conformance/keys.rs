@@ -16,7 +16,7 @@ pub async fn are_found_touched_and_revoked(store: &Opened) {
     let ids = catalog.keys(ANN).await.unwrap().into_iter().map(|key| key.id).collect::<Vec<_>>();
     assert_eq!(ids, ["k2", "k1"]);
 
-    // R: R4: a use is written once a minute
+    // A use is written once a minute.
     let used = async || catalog.key("k1").await.unwrap().unwrap().last_used_at;
     for (now, written, last) in [
         (100_000, true, 100_000),
@@ -37,7 +37,7 @@ pub async fn are_found_touched_and_revoked(store: &Opened) {
     assert_eq!((revoked.revoked_at, revoked.is_valid(1)), (Some(70), false));
 }
 
-// R: R2 `keys_max`
+// Limit: `keys_max`.
 pub async fn so_many(store: &Opened) {
     let catalog = &store.catalog;
     for id in ["a", "b"] {

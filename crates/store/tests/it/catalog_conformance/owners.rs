@@ -1,4 +1,4 @@
-//! Ownership is in every query: what is another user's is absent. R: R3
+//! Ownership is in every query: what is another user's is absent.
 
 use super::shares::share;
 use super::*;
@@ -186,7 +186,6 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(delete_data() => Ok(summary) if !summary.has_more);
 }
 
-// R: R3
 pub async fn another_user_sees_nothing_and_changes_nothing(store: &Opened) {
     furnish(store).await;
     walk_as_bob(store, |_| {}).await;
@@ -195,7 +194,6 @@ pub async fn another_user_sees_nothing_and_changes_nothing(store: &Opened) {
     assert!(matches!(removed, RemovalOutcome::Removed(gone) if gone.blobs == ["h"]));
 }
 
-// R: R3
 pub async fn every_method_is_in_the_matrix(store: &Opened) {
     furnish(store).await;
     let mut walked = BTreeSet::from(FOR_THE_SERVER);

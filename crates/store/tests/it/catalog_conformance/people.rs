@@ -16,7 +16,6 @@ pub fn person(name: &str, at: i64) -> PersonRow {
     }
 }
 
-// R: O5
 pub async fn are_added_changed_and_listed(store: &Opened) {
     let catalog = &store.catalog;
     for (name, at) in [(ANN, 10), (BOB, 10), ("eve", 30)] {
@@ -40,7 +39,7 @@ pub async fn are_added_changed_and_listed(store: &Opened) {
     assert_eq!(catalog.person("nobody").await, Ok(None));
 }
 
-// R: R2 `people_max`
+// Limit: `people_max`.
 pub async fn so_many_people(store: &Opened) {
     for name in [ANN, BOB] {
         assert_eq!(store.catalog.add_person(person(name, 1)).await, Ok(()));
@@ -49,7 +48,6 @@ pub async fn so_many_people(store: &Opened) {
     assert_eq!(store.catalog.add_person(person("eve", 1)).await, over);
 }
 
-// R: O5
 pub async fn keys_have_limits_and_are_revoked_together(store: &Opened) {
     let catalog = &store.catalog;
     for (user, id, at) in [(ANN, "a1", 1), (BOB, "b1", 2), (ANN, "a2", 3)] {
@@ -75,7 +73,6 @@ fn charged(id: &str, at: i64, charge: &TurnCharge) -> NewTurnRow {
     NewTurnRow { charge: charge.clone(), ..first(id, &format!("c-{id}"), at) }
 }
 
-// R: O5
 pub async fn turns_and_tokens_are_counted_and_limited(store: &Opened) {
     let catalog = &store.catalog;
     let used = async |owner| catalog.usage(&[UsageOwner::Key("none"), owner], NOW).await.unwrap()[1];
@@ -119,7 +116,6 @@ pub async fn turns_and_tokens_are_counted_and_limited(store: &Opened) {
     assert_eq!(used(UsageOwner::Person(ANN)).await, report);
 }
 
-// R: O5
 pub async fn everything_of_a_person_is_deleted_and_nothing_else(store: &Opened) {
     let catalog = &store.catalog;
     for user in [ANN, BOB] {

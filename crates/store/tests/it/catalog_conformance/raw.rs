@@ -4,7 +4,6 @@ fn answer(step: u32, attempt: u32) -> RawId {
     RawId { turn_id: "a".into(), step, attempt }
 }
 
-// R: S5
 pub async fn pieces_become_one_answer(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, alone("a", 1)).await;
@@ -32,7 +31,7 @@ pub async fn pieces_become_one_answer(store: &Opened) {
     assert_eq!(catalog.append_raw(ANN, &absent, b"x", 1).await, Ok(None));
 }
 
-// R: R2 `raw_attempt_bytes_max`, `raw_turn_bytes_max`
+// Limits: `raw_attempt_bytes_max`, `raw_turn_bytes_max`.
 pub async fn the_beginning_of_what_is_too_long(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, alone("a", 1)).await;

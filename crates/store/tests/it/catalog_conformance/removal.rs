@@ -8,7 +8,6 @@ fn removal_summary(removed: RemovalOutcome) -> RemovalSummary {
     }
 }
 
-// R: S4
 pub async fn a_conversation_goes_with_everything(store: &Opened) {
     let catalog = &store.catalog;
     for (id, hash) in [("own", "h1"), ("shared", "h2"), ("elsewhere", "h3"), ("unused", "h4")] {
@@ -74,7 +73,6 @@ pub async fn a_conversation_goes_with_everything(store: &Opened) {
     assert_eq!(catalog.call(ANN, "a", "a.1").await, Ok(None));
 }
 
-// R: S4
 pub async fn a_running_turn_keeps_its_conversation(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 1), "A").await;
@@ -88,7 +86,6 @@ pub async fn a_running_turn_keeps_its_conversation(store: &Opened) {
     assert_eq!(store.summary(ANN, "c").await.turns, 2);
 }
 
-// R: S4
 pub async fn a_turn_goes_with_what_is_behind_it(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
@@ -118,7 +115,6 @@ pub async fn a_turn_goes_with_what_is_behind_it(store: &Opened) {
     assert_eq!(removal_summary(catalog.delete_turn(ANN, "lonely").await.unwrap()).turns, ["lonely"]);
 }
 
-// R: S5
 pub async fn old_things_are_forgotten(store: &Opened) {
     let catalog = &store.catalog;
     for (n, user) in [ANN, BOB, ANN].into_iter().enumerate() {

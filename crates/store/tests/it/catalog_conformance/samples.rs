@@ -1,6 +1,5 @@
 use super::*;
 
-// R: U5
 pub async fn are_the_newest_of_a_time_and_say_when_there_are_more(store: &Opened) {
     let catalog = &store.catalog;
     for (id, at) in [("a", 10), ("b", 20), ("c", 30)] {

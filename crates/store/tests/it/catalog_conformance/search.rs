@@ -19,7 +19,6 @@ fn hits(expected: &[(&str, SearchHitPart)]) -> Vec<(String, SearchHitPart)> {
     expected.iter().map(|&(id, part)| (id.to_owned(), part)).collect()
 }
 
-// R: S4
 pub async fn finds_titles_inputs_and_answers_of_every_script(store: &Opened) {
     let catalog = &store.catalog;
     let new_titled =
@@ -68,7 +67,6 @@ pub async fn finds_titles_inputs_and_answers_of_every_script(store: &Opened) {
     assert_eq!(hit.snippet, "Sunny, with a light breeze.");
 }
 
-// R: S4
 pub async fn wildcards_and_operators_mean_themselves(store: &Opened) {
     store
         .complete_turn(
@@ -109,7 +107,6 @@ pub async fn wildcards_and_operators_mean_themselves(store: &Opened) {
     check("a\0b", &[]).await;
 }
 
-// R: S4
 pub async fn hits_come_page_by_page(store: &Opened) {
     let catalog = &store.catalog;
     for n in 0..5 {
@@ -127,7 +124,6 @@ pub async fn hits_come_page_by_page(store: &Opened) {
     }
 }
 
-// R: S4, R4
 pub async fn a_common_word_is_paged_through_for_each_user_alone(store: &Opened) {
     let catalog = &store.catalog;
     // Two users in turn, and one with a single turn among them.
@@ -169,7 +165,6 @@ pub async fn a_common_word_is_paged_through_for_each_user_alone(store: &Opened) 
     }
 }
 
-// R: S4
 pub async fn a_cursor_of_another_list_finds_nothing_that_is_not_ones_own(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, with_input(first("t", "c", 10), "needle"), "needle").await;
@@ -181,7 +176,6 @@ pub async fn a_cursor_of_another_list_finds_nothing_that_is_not_ones_own(store: 
     }
 }
 
-// R: S4
 pub async fn what_is_gone_is_not_found(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, with_input(first("a", "c", 1), "alpha input"), "alpha answer").await;
@@ -205,7 +199,7 @@ pub async fn what_is_gone_is_not_found(store: &Opened) {
     }
 }
 
-// R: R2 `search_chars_max`
+// Limit: `search_chars_max`.
 pub async fn so_long(store: &Opened) {
     let over = StoreError::OverLimit { limit: "search_chars_max", max: 5 };
     let page = PageRequest::first();

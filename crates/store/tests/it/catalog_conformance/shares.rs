@@ -14,7 +14,6 @@ pub fn share(user: &str, id: &str, conversation: &str, leaf: &str, at: i64) -> S
     }
 }
 
-// R: S4, R4
 pub async fn a_link_is_found_by_its_id_and_goes_with_its_conversation(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
@@ -56,7 +55,7 @@ pub async fn a_link_is_found_by_its_id_and_goes_with_its_conversation(store: &Op
     assert_eq!(catalog.share("s3").await, Ok(None));
 }
 
-// R: R2 `shares_max`
+// Limit: `shares_max`.
 pub async fn so_many_links(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;

@@ -1,7 +1,6 @@
 use super::*;
 use throughline_store::StoreError;
 
-// R: S4
 pub async fn begins_runs_and_ends_once(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("t1", "c1", 1000)).await;
@@ -31,7 +30,6 @@ pub async fn begins_runs_and_ends_once(store: &Opened) {
     ));
 }
 
-// R: S4
 pub async fn the_same_request_twice_is_one_turn(store: &Opened) {
     let catalog = &store.catalog;
     let request = |id: &str, key: &str, body: &str, at| NewTurnRow {
@@ -70,7 +68,6 @@ pub async fn the_same_request_twice_is_one_turn(store: &Opened) {
     store.begin(ANN, request("t4", "k", "other", last + 1)).await;
 }
 
-// R: S4
 pub async fn a_conversation_runs_one_turn_at_a_time(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("t1", "c1", 1)).await;
@@ -97,7 +94,6 @@ pub async fn a_conversation_runs_one_turn_at_a_time(store: &Opened) {
     assert_eq!(store.summary(ANN, "c1").await.turns, 2);
 }
 
-// R: S4
 pub async fn edits_regenerations_and_forks_are_branches(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
@@ -231,7 +227,6 @@ pub async fn lists_are_filtered_and_paged(store: &Opened) {
     assert_eq!(found("  ", 9).await, all, "nothing to look for");
 }
 
-// R: S4, U5
 pub async fn the_history_has_usage_and_calls(store: &Opened) {
     let catalog = &store.catalog;
     let model = |name: &str| Some(name.to_owned());
@@ -267,7 +262,6 @@ pub async fn the_history_has_usage_and_calls(store: &Opened) {
     assert_eq!(catalog.search_turns(ANN, &long, &all, &PageRequest::first()).await, refused);
 }
 
-// R: S2
 pub async fn open_ones_are_found_at_the_start(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("a", "c", 3)).await;
@@ -283,7 +277,7 @@ pub async fn open_ones_are_found_at_the_start(store: &Opened) {
     assert_eq!(open, expected);
 }
 
-// R: R2 `conversation_turns_max`
+// Limit: `conversation_turns_max`.
 pub async fn a_conversation_has_so_many_turns(store: &Opened) {
     store.complete_turn(ANN, first("a", "c", 1), "A").await;
     store.complete_turn(ANN, next("b", "c", None, 2), "B").await;
@@ -293,7 +287,6 @@ pub async fn a_conversation_has_so_many_turns(store: &Opened) {
     store.begin(ANN, next("d", "c", None, 4)).await;
 }
 
-// R: S4, O2
 pub async fn an_answer_is_rated_by_its_user_when_it_is_there(store: &Opened) {
     let catalog = &store.catalog;
     let rating = |value, reason: &str| TurnRating { value, reason: reason.into(), rated_at: 3000 };

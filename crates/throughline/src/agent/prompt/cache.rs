@@ -1,5 +1,4 @@
 //! `{{ tools }}` rendered once for each protocol and agent, until its settings or the registry change.
-// R: X5
 
 use super::ToolsText;
 use crate::agent::TextProtocolKind;
@@ -73,7 +72,6 @@ mod tests {
         builder.build().unwrap_or_default().fingerprint()
     }
 
-    // R: X5
     #[test]
     fn a_text_is_made_again_when_something_it_depends_on_has_changed_and_only_then() {
         let cache = ToolsTextCache::default();

@@ -24,7 +24,6 @@
 //! assert_eq!((error.line, error.column), (1, 10));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-// R: X5
 
 mod cache;
 mod definitions;

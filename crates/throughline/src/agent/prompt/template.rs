@@ -117,7 +117,6 @@ impl PartialEq for PromptTemplate {
 }
 
 /// Output that ends at [`PROMPT_BYTES_MAX`].
-// R: R2
 struct LimitedOutput {
     text: Vec<u8>,
 }

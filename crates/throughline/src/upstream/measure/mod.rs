@@ -1,6 +1,5 @@
 //! Measures an upstream: what it can do and where it departs from its API, by a handful of small requests. The result is a
 //! table, and the settings that make up for what was found.
-// R: O3
 
 mod calls;
 mod exchange;

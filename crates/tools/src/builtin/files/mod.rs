@@ -34,7 +34,6 @@ impl FileRoots {
     /// let registry = ToolRegistry::builder().tools(roots.tools()).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    // R: L7
     pub fn tools(self) -> [Arc<dyn Tool>; 3] {
         let roots = Arc::new(self);
         [list::tool(roots.clone()), read::tool(roots.clone()), search::tool(roots)]

@@ -92,7 +92,6 @@ fn non_public_v6_reason(address: Ipv6Addr) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    // R: R4
     #[test]
     fn only_public_addresses_pass() {
         let refused_ones = "0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 100.127.255.255 127.0.0.1 127.255.255.254 169.254.169.254 \

@@ -3,7 +3,6 @@
 //! Checks addresses, not strings: whatever a URL looks like, what counts is what its parser makes of it and what the
 //! resolver answers. A name is resolved once per hop; resolving it again to connect would let the answer change in
 //! between (CVE-2026-41488).
-// R: R4 L7
 
 use super::address::non_public_reason;
 use async_trait::async_trait;

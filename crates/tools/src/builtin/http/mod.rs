@@ -49,7 +49,6 @@ impl Default for FetchLimits {
 }
 
 /// The tool `http.fetch`.
-// R: L7
 pub struct HttpFetch {
     limits: FetchLimits,
     ports: AllowedPorts,
@@ -244,7 +243,6 @@ pub(crate) fn redirect_target(url: &Url, reply: &HttpResponse) -> Option<Result<
 ///
 /// # Errors
 /// The line that is wrong. Its content may be a secret and is not repeated.
-// R: T3
 fn request_headers(text: &str) -> Result<HeaderMap, String> {
     const RESERVED: [&str; 12] = [
         "accept-encoding",

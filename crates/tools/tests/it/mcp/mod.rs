@@ -1,6 +1,6 @@
 //! MCP servers as sources of tools, against a server of our own that misbehaves on request: this test binary, started
 //! again. What real servers do is in `mcp_servers.rs`.
-// R: L2 L6 R4 T8
+
 #![cfg(all(feature = "mcp", unix))]
 
 mod fake;
@@ -91,7 +91,6 @@ async fn which_revision_is_spoken_is_found_out_or_set() {
     harness.stop().await;
 }
 
-// R: L6
 #[tokio::test]
 async fn progress_reaches_the_card_and_keeps_a_call_alive_within_its_total() {
     let most_of_an_hour = Duration::from_secs(50 * 60);
@@ -135,7 +134,6 @@ async fn progress_reaches_the_card_and_keeps_a_call_alive_within_its_total() {
     harness.stop().await;
 }
 
-// R: T8
 #[tokio::test]
 async fn a_stop_reaches_the_server_and_what_it_says_later_reaches_nobody() {
     let harness = McpHarness::start(fake_server(&[])).await;
@@ -159,7 +157,6 @@ async fn a_stop_reaches_the_server_and_what_it_says_later_reaches_nobody() {
     harness.stop().await;
 }
 
-// R: L5
 #[tokio::test]
 async fn a_server_that_dies_is_started_again_and_its_calls_end_truthfully() {
     let harness = McpHarness::start(McpServer { trusted: true, ..fake_server(&[]) }).await;
@@ -251,7 +248,6 @@ async fn other_tools_are_there_while_a_server_takes_its_time() {
     harness.stop().await;
 }
 
-// R: L2
 #[tokio::test]
 async fn a_definition_that_changes_is_off_until_somebody_has_agreed() {
     let pins = PinStore::in_memory();
@@ -316,7 +312,6 @@ async fn garbage_and_floods_end_no_connection() {
     harness.stop().await;
 }
 
-// R: L2, L5
 #[tokio::test]
 async fn one_schema_that_nests_too_deep_is_one_fault_and_the_other_tools_work() {
     // 100 nested properties are over what the SDK's parser takes, 40 are over what is taken of a definition.
@@ -341,7 +336,6 @@ async fn one_schema_that_nests_too_deep_is_one_fault_and_the_other_tools_work() 
     harness.stop().await;
 }
 
-// R: L2, L5
 #[tokio::test]
 async fn a_server_over_http_with_one_deep_schema_keeps_its_other_tools() {
     let deep = (0..100).fold(json!({}), |inner, _| json!({"type": "object", "properties": {"a": inner}}));
@@ -368,7 +362,6 @@ async fn a_server_over_http_with_one_deep_schema_keeps_its_other_tools() {
     harness.stop().await;
 }
 
-// R: L5
 #[tokio::test]
 async fn a_reply_counts_under_our_number_alone_and_one_that_is_too_deep_fails_its_call_at_once() {
     let harness = McpHarness::start(McpServer { timeout_ms: 50_000, ..fake_server(&[]) }).await;
@@ -383,7 +376,6 @@ async fn a_reply_counts_under_our_number_alone_and_one_that_is_too_deep_fails_it
     harness.stop().await;
 }
 
-// R: R4
 #[tokio::test]
 async fn a_program_sees_only_what_it_may() {
     let mut settings = fake_server(&[("GIVEN", "$OF_OURS")]);
@@ -401,7 +393,6 @@ async fn a_program_sees_only_what_it_may() {
     harness.stop().await;
 }
 
-// R: R4
 #[tokio::test]
 async fn what_a_server_was_given_in_secret_is_told_to_nobody() {
     let harness = McpHarness::start(fake_server(&[("GIVEN", "$OF_OURS")])).await;
@@ -426,7 +417,6 @@ async fn nothing_of_a_server_survives_its_end() {
     }
 }
 
-// R: R4
 #[tokio::test]
 async fn what_a_server_says_is_data() {
     for hostile in harness::hostile_texts() {
@@ -498,7 +488,6 @@ async fn a_stream_that_is_closed_is_asked_for_again_after_the_pause_that_the_ser
     harness.stop().await;
 }
 
-// R: L6
 #[tokio::test]
 async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile() {
     let limits = McpServer { timeout_ms: HOUR_MS / 12, total_timeout_ms: HOUR_MS / 6, ..fake_server(&[]) };
@@ -535,7 +524,6 @@ async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile
     harness.stop().await;
 }
 
-// R: L6
 #[tokio::test]
 async fn a_server_of_the_newer_revision_asks_by_answering_that_it_needs_to_know() {
     let harness = McpHarness::start(fake_server(&[("ERA", "modern")])).await;
@@ -554,7 +542,6 @@ async fn a_server_of_the_newer_revision_asks_by_answering_that_it_needs_to_know(
     harness.stop().await;
 }
 
-// R: R4
 #[tokio::test]
 async fn secrets_do_not_follow_a_redirect_to_another_origin() {
     let (thief, mut visits) =

@@ -1,5 +1,4 @@
 //! Stream and body to [`StepWriter`].
-// R: W1, W3, W5
 
 use super::blocks::{ContentBlockKind, ContentBlocks};
 use crate::assemble::CallHead;

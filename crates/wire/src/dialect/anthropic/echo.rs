@@ -1,7 +1,6 @@
 //! The provider state of this dialect: the assistant message as it came, and the container it ran code in.
 //!
 //! `{"role": "assistant", "content": [...], "container": "container_..."}`; `container` only if there was one.
-// R: W7
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,4 @@
 //! Request to JSON.
-// R: W1, W7
 
 use super::echo;
 use super::tool_id::{self, ToolIds};

@@ -1,7 +1,6 @@
 //! `InvokeModelWithResponseStream`: each `chunk` frame holds one Anthropic event in base64.
 //!
 //! Format: `docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModelWithResponseStream.html`.
-// R: W1
 
 use super::exception;
 use crate::dialect::anthropic;

@@ -1,7 +1,6 @@
 //! `ConverseStream` and `Converse`.
 //!
 //! Format: `docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html`.
-// R: W1, W3, W5
 
 use super::converse_blocks::{ConverseBlock, ConverseBlocks, object_of};
 use super::{exception, failure};

@@ -2,7 +2,6 @@
 //!
 //! Format: `docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html`. The signature, or the
 //! bearer token, is for whoever sends it.
-// R: W1, W7
 
 use crate::dialect::anthropic::{self, ToolIds, sanitize_name};
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, extra};

@@ -2,7 +2,6 @@
 //!
 //! Format: `docs.cohere.com/v2/docs/streaming`. A tool plan is what the model means to do, so it is thinking and never
 //! answer text (quirk H1).
-// R: W1, W3, W5
 
 use crate::assemble::CallHead;
 use crate::dialect::pending_seals::PendingSeals;

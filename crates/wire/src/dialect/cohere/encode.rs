@@ -2,7 +2,6 @@
 //!
 //! Format: `docs.cohere.com/v2/reference/chat`. A plan goes back beside the calls that it led to; a result is a text that
 //! names its call.
-// R: W1, W7
 
 use crate::dialect::{EncodedRequest, TransferMode, extra};
 use crate::profile::UpstreamProfile;

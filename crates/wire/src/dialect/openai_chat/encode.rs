@@ -73,7 +73,6 @@ fn messages(request: &ModelRequest, profile: &UpstreamProfile) -> Vec<Value> {
     out
 }
 
-// R: T12
 fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
     if let [UserPart::Text { text }] = parts {
         return json!({"role": "user", "content": text});

@@ -2,7 +2,6 @@
 //!
 //! The grammar, its tolerances and the answer to each doubtful input are in `docs/text-protocol.md`.
 //! Src: the format as VCPToolBox and its users implement it; all code here is written from that description.
-// R: X2
 
 mod block;
 mod definitions;

@@ -1,7 +1,6 @@
 //! The protocol `xml`: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, as Hermes and Qwen models were trained.
 //!
 //! The block is the one that [`hermes`](super::hermes) reads when it leaks into the text of a native reply.
-// R: X1
 
 mod block;
 mod parser;

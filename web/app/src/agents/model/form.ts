@@ -1,5 +1,5 @@
 // The settings of an agent as a form: what was typed, and what that says. Which fields there are, the server says.
-// Framework-free. R: U4
+// Framework-free.
 
 import type { AgentField, AgentSettings } from "@throughline/client";
 import { isObject } from "../../tester/model/fields.ts";

@@ -1,4 +1,4 @@
-// Rules as they are typed. What they mean, the server alone knows. Framework-free. R: U4, A1
+// Rules as they are typed. What they mean, the server alone knows. Framework-free.
 
 import { isObject } from "../../tester/model/fields.ts";
 

@@ -1,4 +1,4 @@
-// Text rules as they are typed. What they match, the server alone knows. Framework-free. R: U4
+// Text rules as they are typed. What they match, the server alone knows. Framework-free.
 
 import type { AgentSettings, TextRuleBody } from "@throughline/client";
 

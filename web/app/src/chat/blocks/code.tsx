@@ -70,7 +70,7 @@ function Source({ text, name, isClosed }: { text: string; name: string; isClosed
   );
 }
 
-/** The code in its colors, once it is closed and nothing else is to be done. R: U6 */
+/** The code in its colors, once it is closed and nothing else is to be done. */
 function usePieces(text: string, language: string, isClosed: boolean): readonly Piece[] | undefined {
   const [read, setRead] = useState<{ text: string; pieces: readonly Piece[] }>();
   useEffect(() => {

@@ -31,7 +31,7 @@ function helpFor(fault: Readonly<Fault>, { store }: Entry): Help {
   return hasText && TORN.has(fault.code) ? "continue" : "again";
 }
 
-/** Why the message ends here: a sentence, and what helps. The rest is for whoever asks. R: T3 */
+/** Why the message ends here: a sentence, and what helps. The rest is for whoever asks. */
 export function ErrorBlock({ fault }: { fault: Readonly<Fault> }) {
   const words = useWords();
   const own = useErrorWords();

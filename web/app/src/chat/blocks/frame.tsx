@@ -18,7 +18,7 @@ export interface FrameProps {
 
 /**
  * What a model wrote, in a document that cannot reach this page, its storage or a network: an origin of its own and a policy without
- * sources. It gets the source as a message and sends its size. R: R4
+ * sources. It gets the source as a message and sends its size.
  */
 export default function Frame({ kind, source, onFail }: FrameProps) {
   const words = useWords();

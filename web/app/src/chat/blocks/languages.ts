@@ -1,4 +1,4 @@
-// Languages that are colored: each a list of what stands out in it, the first that fits at a place wins. R: U6
+// Languages that are colored: each a list of what stands out in it, the first that fits at a place wins.
 
 export type Color = "key" | "text" | "number" | "name" | "remark" | "added" | "removed";
 

@@ -42,7 +42,7 @@ export interface ApprovalProps {
   children?: ReactNode;
 }
 
-/** The question on the card. It needs nothing of the chat, so it can be asked elsewhere, too. R: A1, A2 */
+/** The question on the card. It needs nothing of the chat, so it can be asked elsewhere, too. */
 export default function Approval(props: ApprovalProps) {
   const { call, approval, isOpen, attention = ALONE, children } = props;
   const words = useWords();
@@ -483,7 +483,7 @@ interface DenialProps {
   tool: string;
 }
 
-/** Why not, and what else is to be so: the turn stops, or calls like this one are denied without a question. R: A2 */
+/** Why not, and what else is to be so: the turn stops, or calls like this one are denied without a question. */
 function Denial({ decision: { isSending, deny, send }, denial, tool }: DenialProps) {
   const words = useWords();
   const own = useApprovalWords();

@@ -15,7 +15,7 @@ import { Summary } from "./summary.tsx";
 const Approval = later(() => import("./approval.tsx"));
 const Changes = later(() => import("./changes.tsx"));
 
-/** A tool call with all that becomes of it: one card, whatever its state. R: T5, U1 */
+/** A tool call with all that becomes of it: one card, whatever its state. */
 export function Card({ call, onOpen }: { call: Readonly<CallBlock>; onOpen?: () => void }) {
   const words = useWords();
   const { hold } = useChat();

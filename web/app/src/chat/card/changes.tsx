@@ -8,7 +8,7 @@ import { argumentsOf } from "./look.ts";
 
 const MARKS = { added: "+", changed: "≠", removed: "−" };
 
-/** What is asked for differs so from what ran last: the same tool in this conversation. R: A2 */
+/** What is asked for differs so from what ran last: the same tool in this conversation. */
 export default function Changes({ call }: { call: Readonly<CallBlock> }) {
   const words = useChangeWords();
   const { conversation } = useChat();

@@ -15,7 +15,7 @@ const ROW_PX = 26;
 /** Deeper parts are folded at first: of a long list, each of its rows. */
 const OPEN_DEPTH = 1;
 
-/** A value of any size: only the rows on the screen are in the page. Fetched when one is first shown. R: P3 */
+/** A value of any size: only the rows on the screen are in the page. Fetched when one is first shown. */
 export default function Large({
   shape,
   view,

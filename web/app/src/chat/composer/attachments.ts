@@ -1,4 +1,4 @@
-// Files on their way into a message: read or sent to the server as soon as they are there. Framework-free. R: T12
+// Files on their way into a message: read or sent to the server as soon as they are there. Framework-free.
 
 import type { Throughline } from "@throughline/client";
 import type { Said } from "../model/entry.ts";

@@ -1,5 +1,5 @@
 // How tool calls travel and which model answers, as this browser's user has chosen; the agent says so otherwise.
-// Framework-free. R: T3, O4
+// Framework-free.
 
 import { answering, Preference } from "../../preferences.ts";
 import type { Mode } from "../model/entry.ts";

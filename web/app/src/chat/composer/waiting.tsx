@@ -5,7 +5,7 @@ import { useChat } from "../context.tsx";
 import { filesIn, type Said, wordsIn } from "../model/entry.ts";
 import { fileIn } from "../model/file-text.ts";
 
-/** What was said in mid-turn and was not taken in yet. R: T14 */
+/** What was said in mid-turn and was not taken in yet. */
 export function Waiting({ restore }: { restore(words: string, files: readonly Said[]): void }) {
   const words = useWords();
   const { conversation } = useChat();

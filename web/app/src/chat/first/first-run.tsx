@@ -5,7 +5,7 @@ import type { Offer } from "../composer/offer.ts";
 
 const Suggestions = later(() => import("./suggestions.tsx"));
 
-/** A line of welcome above the composer; `children`: who greets. R: O4 */
+/** A line of welcome above the composer; `children`: who greets. */
 export function Welcome({ children }: { children: ReactNode }) {
   const words = useWords();
   return (

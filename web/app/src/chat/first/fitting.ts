@@ -1,4 +1,4 @@
-// Which examples fit the model that answers and the tools it is offered. Framework-free. R: O4
+// Which examples fit the model that answers and the tools it is offered. Framework-free.
 
 import type { ToolInfo } from "@throughline/client";
 import type { Suggested } from "./words.ts";

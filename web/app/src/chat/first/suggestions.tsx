@@ -6,7 +6,7 @@ import type { Offer } from "../composer/offer.ts";
 import { fitting } from "./fitting.ts";
 import { useFirstWords } from "./words.ts";
 
-/** What one could ask whoever answers here. R: O4 */
+/** What one could ask whoever answers here. */
 export default function Suggestions({ offer, ask }: { offer: Offer; ask(prompt: string): void }) {
   const words = useFirstWords();
   const client = useClient();

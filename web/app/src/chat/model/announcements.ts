@@ -1,4 +1,4 @@
-// Sentences for a screen reader out of a stream: whole, and at most one every 1.5 s. Framework-free. R: U6
+// Sentences for a screen reader out of a stream: whole, and at most one every 1.5 s. Framework-free.
 
 import type { AudioChunk, CallBlock, TurnListener } from "@throughline/client";
 import type { Words } from "../../i18n/words.ts";

@@ -1,4 +1,4 @@
-// Calls that wait for a person: of several, exactly one gets the keys. Framework-free. R: A2
+// Calls that wait for a person: of several, exactly one gets the keys. Framework-free.
 
 /** A card with a question. */
 export interface Pending {

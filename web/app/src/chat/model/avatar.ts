@@ -1,5 +1,5 @@
 // The avatar of this page as a client of the server: `live2d.*` calls are offered to it, it acts at once, in mid-reply, and says
-// whether it did. What is only shown again, after a reload, moves nothing. Framework-free. R: U2
+// whether it did. What is only shown again, after a reload, moves nothing. Framework-free.
 
 import {
   type CallBlock,

@@ -1,4 +1,4 @@
-// What differs between the arguments of two calls. Framework-free. // R: A2
+// What differs between the arguments of two calls. Framework-free.
 
 /** A value that is there, or is not. */
 interface Side {

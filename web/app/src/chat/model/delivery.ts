@@ -1,4 +1,4 @@
-// Sending what may not be lost: whoever cannot be reached now is asked again, at the end of being offline at once. Framework-free. R: S2
+// Sending what may not be lost: whoever cannot be reached now is asked again, at the end of being offline at once. Framework-free.
 
 import { ApiError, type ConnectionState, wait, waitBefore } from "@throughline/client";
 

@@ -1,4 +1,4 @@
-// Figures of a turn. Framework-free. R: O1
+// Figures of a turn. Framework-free.
 
 import type { BlockPosition, MessageHead, WaterfallSegment } from "@throughline/client";
 

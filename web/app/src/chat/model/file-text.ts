@@ -1,5 +1,5 @@
 // Files as text in a message: a part of their own, labelled so that any model knows where they begin and end, and so that the page shows
-// them as files. docs/page.md describes the form. Framework-free. R: T12
+// them as files. docs/page.md describes the form. Framework-free.
 
 export interface FileText {
   name: string;

@@ -1,4 +1,4 @@
-// Frames that this page draws late while an answer streams: the server is told of them. Framework-free. // R: O1, U6
+// Frames that this page draws late while an answer streams: the server is told of them. Framework-free.
 
 import type { Throughline, TurnListener } from "@throughline/client";
 import { frames } from "../../preferences.ts";

@@ -1,4 +1,4 @@
-// The one line that says what goes on. Framework-free. R: U1
+// The one line that says what goes on. Framework-free.
 
 import type { BlockPosition, ConnectionState, MessageHead } from "@throughline/client";
 

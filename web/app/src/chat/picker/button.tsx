@@ -7,7 +7,7 @@ import { onOpenPicker } from "./open.ts";
 
 const Picker = later(() => import("./picker.tsx"), "above");
 
-/** Who answers, and the way to somebody else. R: O4 */
+/** Who answers, and the way to somebody else. */
 export function PickerButton({ offer }: { offer: Offer | undefined }) {
   const [isOpen, setOpen] = useState(false);
   const chosen = useSyncExternalStore(model.subscribe, model.get);

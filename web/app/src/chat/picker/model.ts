@@ -1,4 +1,4 @@
-// What the picker lists. Framework-free. R: O4
+// What the picker lists. Framework-free.
 
 import type { AgentInfo, ModelEntry } from "@throughline/client";
 

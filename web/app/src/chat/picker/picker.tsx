@@ -23,7 +23,7 @@ import { found, type PickerRow, rowsOf, short } from "./model.ts";
 import { recentModels, rememberModel } from "./recent.ts";
 import { type PickerWords, usePickerWords } from "./words.ts";
 
-/** Which model answers from the next message on, and how it is told of tools. R: O4, T3 */
+/** Which model answers from the next message on, and how it is told of tools. */
 export default function Picker({ offer, close }: { offer: Offer; close(): void }) {
   const page = useWords();
   const words = usePickerWords();

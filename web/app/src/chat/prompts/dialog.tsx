@@ -28,7 +28,7 @@ interface PromptsProps {
   close(): void;
 }
 
-/** The prompts of a person: one is chosen, filled in and put into the message. R: U6 */
+/** The prompts of a person: one is chosen, filled in and put into the message. */
 export default function Prompts({ chosen, draft, insert, close }: PromptsProps) {
   const page = useWords();
   const words = usePromptWords();

@@ -1,4 +1,4 @@
-// The prompts that a person has saved, as the server has them. Framework-free. R: U6
+// The prompts that a person has saved, as the server has them. Framework-free.
 
 import type { SavedPrompt, Throughline } from "@throughline/client";
 

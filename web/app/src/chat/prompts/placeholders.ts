@@ -1,4 +1,4 @@
-// `{{name}}` in a saved prompt: whoever uses it is asked for it. Framework-free. R: U6
+// `{{name}}` in a saved prompt: whoever uses it is asked for it. Framework-free.
 
 /** A longer one is no name. */
 const NAME_CHARS_MAX = 60;

@@ -1,4 +1,4 @@
-// The end of the thread stays in view while text comes, unless the reader has gone elsewhere. Framework-free. R: U1
+// The end of the thread stays in view while text comes, unless the reader has gone elsewhere. Framework-free.
 
 /** Nearer to the end than this is at the end. */
 const NEAR_PX = 48;

@@ -9,7 +9,7 @@ import { type Status, statusOf } from "../model/status.ts";
 
 const UNEASY: ReadonlySet<Status["kind"]> = new Set(["needs_you", "retrying", "reconnecting", "unsent"]);
 
-/** The one line that says what goes on. R: U1 */
+/** The one line that says what goes on. */
 export function StatusLine() {
   const { conversation } = useChat();
   const state = useSyncExternalStore(conversation.subscribe, conversation.get);

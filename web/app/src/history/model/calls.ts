@@ -1,4 +1,4 @@
-// The calls that a filter lets through, page by page, and how many there are. Framework-free. // R: U5
+// The calls that a filter lets through, page by page, and how many there are. Framework-free.
 
 import type { CallInfo, CountInfo, Throughline } from "@throughline/client";
 import { type Filter, queryOf, statesIn, withPart } from "./filter.ts";

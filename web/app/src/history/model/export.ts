@@ -1,4 +1,4 @@
-// What is filtered, as a file. Framework-free. // R: S4, U5
+// What is filtered, as a file. Framework-free.
 
 import type { Throughline } from "@throughline/client";
 import { type Filter, queryOf } from "./filter.ts";

@@ -1,4 +1,4 @@
-// Which calls are shown, and which one is open. The address has all of it, so that it can be linked to. Framework-free. // R: U5
+// Which calls are shown, and which one is open. The address has all of it, so that it can be linked to. Framework-free.
 
 import type { OperationInput } from "@throughline/client";
 

@@ -1,4 +1,4 @@
-// A list that comes page by page, filtered. Framework-free. // R: U5
+// A list that comes page by page, filtered. Framework-free.
 
 export interface RowsState<F, R> {
   filter: F;

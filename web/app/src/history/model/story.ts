@@ -1,4 +1,4 @@
-// What happened in a turn and when: its model calls, the tool calls of each, and how long each part took. Framework-free. // R: U5, T2
+// What happened in a turn and when: its model calls, the tool calls of each, and how long each part took. Framework-free.
 
 import type { CallBlock, Event, Message } from "@throughline/client";
 

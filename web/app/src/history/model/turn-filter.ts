@@ -1,4 +1,4 @@
-// Which turns are shown, which one is open, and which two are compared. The address has all of it. Framework-free. // R: U5
+// Which turns are shown, which one is open, and which two are compared. The address has all of it. Framework-free.
 
 import type { OperationInput } from "@throughline/client";
 import { beginOf, SPANS, type Span, statesIn } from "./filter.ts";

@@ -1,4 +1,4 @@
-// The turns that a filter lets through, page by page, and how many there are. Framework-free. // R: U5
+// The turns that a filter lets through, page by page, and how many there are. Framework-free.
 
 import type { CountInfo, Throughline, TurnInfo } from "@throughline/client";
 import type { Look } from "../../chat/card/look.ts";

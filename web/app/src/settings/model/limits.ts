@@ -1,4 +1,4 @@
-// Limits of use as they are typed. Framework-free. R: O5
+// Limits of use as they are typed. Framework-free.
 
 import type { UsageLimitsBody } from "@throughline/client";
 

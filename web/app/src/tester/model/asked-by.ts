@@ -1,5 +1,5 @@
 // What the address of the tester asks for; `../address.ts` makes such addresses, also for views that need no more of this one.
-// Framework-free. R: U3
+// Framework-free.
 
 import { objectFrom } from "./draft.ts";
 

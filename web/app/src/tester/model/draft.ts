@@ -1,4 +1,4 @@
-// What somebody has typed into a form, and the arguments that it makes. Framework-free. R: U3
+// What somebody has typed into a form, and the arguments that it makes. Framework-free.
 
 import { visible } from "@throughline/visible";
 import { type Field, isObject, type ObjectField } from "./fields.ts";

@@ -1,4 +1,4 @@
-// A reply to begin with. Framework-free. R: U3
+// A reply to begin with. Framework-free.
 
 import type { ToolInfo } from "@throughline/client";
 import { type Field, formOf } from "./fields.ts";

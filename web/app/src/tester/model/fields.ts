@@ -1,4 +1,4 @@
-// A JSON Schema as a form: which fields there are. Framework-free. R: U3
+// A JSON Schema as a form: which fields there are. Framework-free.
 
 /** What is said of every field. */
 interface Said {

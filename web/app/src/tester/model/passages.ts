@@ -1,4 +1,4 @@
-// Where in a text the calls are: the server counts bytes, a page counts UTF-16 units. Framework-free. R: U3
+// Where in a text the calls are: the server counts bytes, a page counts UTF-16 units. Framework-free.
 
 import type { ParsedReply, ParsedRequest, ParsedWarning } from "@throughline/client";
 

@@ -1,4 +1,4 @@
-//! Sums of samples of turns and calls, against what somebody with pencil and paper would say. R: U5
+//! Sums of samples of turns and calls, against what somebody with pencil and paper would say.
 
 use super::{
     BUCKETS_MAX, CallsMetrics, METRIC_CONVERSATIONS_MAX, METRIC_NAMES_MAX, MetricsInfo, NamedTurnsMetrics,
@@ -141,14 +141,12 @@ fn any_time() -> impl Strategy<Value = (MetricSamples, SampleRange, u32)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
-    // R: U5
     #[test]
     fn every_figure_is_what_its_definition_says((samples, range, buckets) in any_time()) {
         check(&samples, &range, buckets);
     }
 }
 
-// R: U5
 #[test]
 fn a_percentile_is_one_of_the_values() {
     let spread = |values: &[f64]| {
@@ -162,7 +160,6 @@ fn a_percentile_is_one_of_the_values() {
     assert_eq!(spread(&hundred), (Some(50.0), Some(95.0)));
 }
 
-// R: U5
 #[test]
 fn a_time_says_how_fast_and_how_well_it_went() {
     let range = SampleRange { from: 1_000, until: 1_100, rows_max: 5 };
@@ -186,7 +183,6 @@ fn a_time_says_how_fast_and_how_well_it_went() {
     assert_eq!(check(&MetricSamples::default(), &range, 7).turns.first_token_ms, Percentiles::default());
 }
 
-// R: U5
 #[test]
 fn turns_are_told_apart_by_model_agent_and_conversation_and_failures_by_their_error() {
     let range = SampleRange { from: 0, until: 10, rows_max: 99 };
@@ -248,7 +244,6 @@ fn turns_are_told_apart_by_model_agent_and_conversation_and_failures_by_their_er
     assert_eq!(conversations, [("loud", 2, 50, 3, 2), ("quiet", 2, 3, 1, 1)]);
 }
 
-// R: U5, R2
 #[test]
 fn so_many_names_are_told_apart() {
     let range = SampleRange { from: 0, until: 10, rows_max: 9_999 };
@@ -267,7 +262,6 @@ fn so_many_names_are_told_apart() {
     assert_eq!(found.conversations.len(), METRIC_CONVERSATIONS_MAX);
 }
 
-// R: U5, R2
 #[test]
 fn so_many_tools_are_told_apart() {
     let range = SampleRange { from: 0, until: 10, rows_max: 999 };

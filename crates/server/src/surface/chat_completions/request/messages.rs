@@ -197,7 +197,6 @@ impl MessageReader<'_> {
         }
     }
 
-    // R: T12
     fn image(&self, image: &BodyField<'_>) -> Result<UserPart, InvalidRequestError> {
         let url = match image.get("file_id") {
             Some(id) => id,

@@ -143,7 +143,6 @@ impl ChatRequest {
     ///
     /// # Errors
     /// It wants to be asked, and cannot be.
-    // R: A1
     pub(crate) fn approval_channel(
         &self,
         render: ToolRendering,
@@ -166,7 +165,6 @@ impl ChatRequest {
     }
 
     /// Takes codes of questions out of everything that a model is told.
-    // R: A3
     pub(crate) fn strip_codes(&mut self) {
         let ChatTranscript { history, input, tool_results: _ } = &mut self.transcript;
         self.instructions.iter_mut().for_each(strip_codes);

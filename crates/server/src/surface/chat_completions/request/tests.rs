@@ -1,4 +1,4 @@
-//! Requests for chat completions as they come from clients: what is understood, and what is refused by which name. // R: E2, T12
+//! Requests for chat completions as they come from clients: what is understood, and what is refused by which name.
 
 use super::super::InvalidRequestError;
 use super::{

@@ -31,7 +31,6 @@ pub(super) struct ToolOptions {
 }
 
 /// Tools and `tool_choice`.
-// R: T13
 pub(super) fn read_tools(body: &BodyField<'_>) -> Result<ToolOptions, InvalidRequestError> {
     let tools = match body.get("tools") {
         Some(tools) => tools.items()?,

@@ -54,7 +54,6 @@ fn push(words: &mut String, first: char, second: Option<char>) {
 mod tests {
     use super::*;
 
-    // R: S4
     #[test]
     fn each_character_and_pair_is_a_word_of_its_own() {
         assert_eq!(grams("Aa b"), "u61 u61u61 u62");

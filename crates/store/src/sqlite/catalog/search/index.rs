@@ -183,7 +183,6 @@ mod tests {
         rows.collect::<Result<_, _>>().unwrap()
     }
 
-    // R: S4
     #[test]
     fn texts_are_indexed_in_order_and_no_more_at_once_than_asked() {
         let db = turns(&[("sunny or not", "sunny"), ("and then", "sunny, too")]);
@@ -198,7 +197,6 @@ mod tests {
         assert_eq!(found(&db, "sunny"), [2, 3, 5]);
     }
 
-    // R: S4
     #[test]
     fn what_is_gone_or_has_changed_before_it_was_indexed_is_not_found() {
         let db = turns(&[("sunny", "very"), ("sunny again", "indeed")]);
@@ -219,7 +217,7 @@ mod tests {
         assert_eq!(titles, 0);
     }
 
-    // R: S4, R2 `search_ms_max`
+    // Limit: `search_ms_max`.
     #[test]
     fn a_walk_through_what_has_all_trigrams_and_not_the_phrase_can_be_stopped() {
         use crate::catalog::texts::SearchTerm;

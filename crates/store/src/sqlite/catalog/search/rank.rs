@@ -84,7 +84,6 @@ mod tests {
         db
     }
 
-    // R: S4
     #[test]
     fn ranks_come_in_the_order_of_time_and_never_leave_their_user() {
         let db = db();
@@ -104,7 +103,6 @@ mod tests {
         assert_eq!(ranks(USERS + ann), ranks(ann), "more users share ranges");
     }
 
-    // R: S4
     #[test]
     fn more_of_one_millisecond_than_fit_move_on_and_are_all_there() {
         let db = db();

@@ -101,7 +101,6 @@ fn phrase(text: &str) -> String {
 mod tests {
     use super::*;
 
-    // R: S4
     #[test]
     fn no_walk_sorts_its_hits_or_reads_a_table_from_end_to_end() {
         let mut db = Connection::open_in_memory().unwrap();

@@ -1,5 +1,4 @@
 // What has just been written fades in, as ranges over the text that is there: no element is made for it, and none is laid out again.
-// R: U6
 
 /** A range stands in each of these for so long, then in the next one; after the last it is text like any other. */
 const STAGES = ["fresh-1", "fresh-2", "fresh-3"] as const;

@@ -1,5 +1,5 @@
 // Letters at the end of an open text are added to the page as they come: nothing is read and nothing is drawn again until
-// something comes that means more. The page is as if it had been. R: U6
+// something comes that means more. The page is as if it had been.
 
 import type { Block } from "@throughline/client";
 import type { GrowingMarkdown, OpenEnd } from "@throughline/markdown";

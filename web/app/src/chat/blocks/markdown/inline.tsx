@@ -14,7 +14,7 @@ import { useWords } from "../../../i18n/use.ts";
 import { Maths } from "../maths/maths.tsx";
 import { decoded } from "./entities.ts";
 
-/** HTML that becomes an element: these tags without attributes, in pairs. All other HTML is shown as text. R: R4 */
+/** HTML that becomes an element: these tags without attributes, in pairs. All other HTML is shown as text. */
 const TAGS = [
   "b",
   "del",
@@ -178,7 +178,7 @@ export function Jump({
   );
 }
 
-/** A link that leads out, if it leads where a browser may go; else its text. R: R4 */
+/** A link that leads out, if it leads where a browser may go; else its text. */
 function Outside({ href, children }: { href: string; children: ReactNode }) {
   const url = safeHref(decoded(href));
   if (url === undefined) return <>{children}</>;

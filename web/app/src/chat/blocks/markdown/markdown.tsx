@@ -30,7 +30,7 @@ import type { Growth } from "./growth.ts";
 import { type Footnotes, FootnotesContext, formula, inlines, Jump } from "./inline.tsx";
 import { Table } from "./table.tsx";
 
-/** Markdown as elements. Nothing in it becomes markup: HTML is shown as the text that it is, but for a few tags. R: R4 */
+/** Markdown as elements. Nothing in it becomes markup: HTML is shown as the text that it is, but for a few tags. */
 export function Markdown({
   text,
   isOpen,

@@ -1,5 +1,5 @@
 // TeX as MathML: the tree of the library goes through lists of what is allowed, and becomes elements one by one. There is no markup
-// in between, no address and no style. Fetched with the first formula. R: R4
+// in between, no address and no style. Fetched with the first formula.
 
 import "./maths.css";
 import { visible } from "@throughline/visible";

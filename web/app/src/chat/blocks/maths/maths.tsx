@@ -34,7 +34,7 @@ interface MathsProps {
   isClosed: boolean;
 }
 
-/** A formula. R: R4 */
+/** A formula. */
 export function Maths({ tex, raw, isDisplay, isClosed }: MathsProps): ReactNode {
   const found = useSyncExternalStore(subscribe, () => library);
   useEffect(fetchLibrary, []);

@@ -15,7 +15,7 @@ import {
 import { FILE_TEXT_BYTES_MAX } from "./read.ts";
 import { type FileWords, useFileWords } from "./words.ts";
 
-/** What goes along with the message, and what does not. R: T12 */
+/** What goes along with the message, and what does not. */
 export default function Attached({ attachments }: { attachments: Attachments }) {
   const page = useWords();
   const words = useFileWords();

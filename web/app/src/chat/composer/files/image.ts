@@ -1,4 +1,4 @@
-// Pictures as models take them: no larger than they look at. R: T12
+// Pictures as models take them: no larger than they look at.
 
 /** Longest side of a picture, in pixels. Models look at no more than 1,568 to 2,048; a photo has 4,000. */
 export const IMAGE_SIDE_PX_MAX = 2_048;

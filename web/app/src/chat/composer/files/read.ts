@@ -1,4 +1,4 @@
-// What a file becomes in a message: a picture on the server, or its text. Fetched with the first file. R: T12
+// What a file becomes in a message: a picture on the server, or its text. Fetched with the first file.
 
 import type { PdfText, Throughline } from "@throughline/client";
 import { language } from "../../../preferences.ts";

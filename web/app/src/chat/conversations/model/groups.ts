@@ -1,4 +1,4 @@
-// In what groups conversations stand: pinned ones, then by the day on which something last happened. Framework-free. R: S4
+// In what groups conversations stand: pinned ones, then by the day on which something last happened. Framework-free.
 
 import type { ConversationInfo } from "@throughline/client";
 

@@ -1,4 +1,4 @@
-// The conversations of a view, page by page, or the messages in which a text is found. Framework-free. R: S4
+// The conversations of a view, page by page, or the messages in which a text is found. Framework-free.
 
 import type {
   ConversationInfo,
