@@ -13,6 +13,7 @@ export default defineConfig({
           include: ["{markdown,json,avatar,visible}/tests/**/*.test.ts", "client/specs/**/*.test.ts"],
           environment: "node",
           testTimeout,
+          setupFiles: ["./property-seed.ts"],
         },
       },
       {
@@ -23,7 +24,7 @@ export default defineConfig({
           include: ["app/tests/**/*.test.{ts,tsx}", "client/specs/**/*.test.tsx"],
           environment: "jsdom",
           testTimeout,
-          setupFiles: ["./app/tests/setup.ts"],
+          setupFiles: ["./app/tests/setup.ts", "./property-seed.ts"],
         },
       },
     ],

@@ -1,15 +1,27 @@
 // Writes a line for each test that has ended, which `cargo xtask test` counts (xtask/src/test/report.rs).
 
+import type { TestError } from "vitest";
 import type { Reporter, TestCase } from "vitest/node";
+
+// Of a failure's message and stack.
+const OUTPUT_LINES_MAX = 60;
 
 export default class LineReporter implements Reporter {
   onTestCaseResult(test: TestCase): void {
     const { state, errors } = test.result();
-    const outcome = state === "passed" && test.diagnostic()?.flaky === true ? "flaky" : state;
-    const why = errors?.[0]?.message.split("\n")[0];
-    // On a line of its own, whatever stands in the one before.
-    process.stdout.write(
-      `e2e ${outcome}: ${test.module.relativeModuleId} > ${test.fullName}${why === undefined || outcome === "flaky" ? "" : `: ${why}`}\n`,
-    );
+    const { flaky, duration } = test.diagnostic() ?? { flaky: false, duration: 0 };
+    const name = `${test.module.relativeModuleId} > ${test.fullName}`;
+    const lines = state === "failed" ? (errors ?? []).flatMap(outputOf).slice(0, OUTPUT_LINES_MAX) : [];
+    const why = lines[0] === undefined ? "" : `: ${lines[0]}`;
+    const outcome = state === "passed" && flaky ? "flaky" : state;
+    const timed = state === "skipped" ? outcome : `${outcome} in ${Math.round(duration)} ms`;
+    // On lines of their own, whatever stands in the one before.
+    const all = [`e2e ${timed}: ${name}${why}`, ...lines.map((line) => `e2e output: ${line}`)];
+    process.stdout.write(`${all.join("\n")}\n`);
   }
+}
+
+function outputOf(error: TestError): string[] {
+  const stack = error.stacks?.map(({ file, line }) => `    at ${file}:${line}`) ?? [];
+  return [...error.message.split("\n"), ...(error.diff?.split("\n") ?? []), ...stack];
 }

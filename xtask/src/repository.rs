@@ -113,54 +113,88 @@ pub(crate) fn load() -> Option<String> {
 /// Share of the machine that was free for a measurement.
 pub(crate) struct MachineLoad {
     load: String,
-    /// Of all processors, in ticks: what was given to other machines on the same one, and everything.
-    ticks: Option<(u64, u64)>,
+    ticks: Option<ProcessorTicks>,
 }
 
 impl MachineLoad {
     pub(crate) fn now() -> Self {
-        let ticks = fs::read_to_string("/proc/stat").ok().and_then(|text| stolen_ticks(&text));
-        Self { load: load().unwrap_or_default(), ticks }
+        Self { load: load().unwrap_or_default(), ticks: ProcessorTicks::now() }
     }
 
     /// The sentence for a report that ends now.
     pub(crate) fn sentence_until_now(&self) -> String {
         let now = Self::now();
         let mut sentence = format!("load average {} before and {} after", self.load, now.load);
-        if let (Some((stolen, all)), Some((stolen_now, all_now))) = (self.ticks, now.ticks)
-            && all_now > all
+        if let Some(percent) =
+            self.ticks.zip(now.ticks).and_then(|(then, now)| now.since(then).stolen_percent())
         {
-            let share = stolen_now.saturating_sub(stolen) as f64 / (all_now - all) as f64;
-            sentence += &format!(
-                ", {:.1} % of the processors' time given to other machines on the same host",
-                share * 100.0
-            );
+            sentence +=
+                &format!(", {percent:.1} % of the processors' time given to other machines on the same host");
         }
         sentence
     }
 }
 
-/// Of the first line of `/proc/stat` (proc(5)): ticks stolen, and all of them.
-fn stolen_ticks(stat: &str) -> Option<(u64, u64)> {
-    let fields = stat.lines().next()?.strip_prefix("cpu ")?;
-    let ticks: Vec<u64> = fields.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-    // The time of guests is in the first two already.
-    Some((*ticks.get(7)?, ticks.iter().take(8).sum()))
+/// Time of all processors, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProcessorTicks {
+    /// Given to other machines on the same host.
+    pub(crate) stolen: u64,
+    pub(crate) idle: u64,
+    pub(crate) all: u64,
+}
+
+impl ProcessorTicks {
+    pub(crate) fn now() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// Reads the first line of `/proc/stat` (proc(5)).
+    fn parse(stat: &str) -> Option<Self> {
+        let fields = stat.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<u64> = fields.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        // The time of guests is in the first two already.
+        let [_, _, _, idle, iowait, _, _, stolen, ..] = ticks[..] else { return None };
+        Some(Self { stolen, idle: idle + iowait, all: ticks.iter().take(8).sum() })
+    }
+
+    pub(crate) fn since(self, then: Self) -> Self {
+        Self {
+            stolen: self.stolen.saturating_sub(then.stolen),
+            idle: self.idle.saturating_sub(then.idle),
+            all: self.all.saturating_sub(then.all),
+        }
+    }
+
+    pub(crate) fn stolen_percent(self) -> Option<f64> {
+        self.percent(self.stolen)
+    }
+
+    pub(crate) fn busy_percent(self) -> Option<f64> {
+        self.percent(self.all.saturating_sub(self.idle))
+    }
+
+    fn percent(self, ticks: u64) -> Option<f64> {
+        (self.all > 0).then(|| ticks as f64 / self.all as f64 * 100.0)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{civil, stolen_ticks};
+    use super::{ProcessorTicks, civil};
 
     #[test]
     fn stolen_time_is_read() {
         for (stat, read) in [
-            ("cpu  100 20 30 800 5 0 15 30 7 3\ncpu0 1 2\n", Some((30, 1_000))),
+            (
+                "cpu  100 20 30 800 5 0 15 30 7 3\ncpu0 1 2\n",
+                Some(ProcessorTicks { stolen: 30, idle: 805, all: 1_000 }),
+            ),
             ("cpu  100 20\n", None),
             ("intr 5\n", None),
             ("", None),
         ] {
-            assert_eq!(stolen_ticks(stat), read, "{stat:?}");
+            assert_eq!(ProcessorTicks::parse(stat), read, "{stat:?}");
         }
     }
 

@@ -2,20 +2,26 @@
 //!
 //! Programs are built by cargo and run one after another, documentation examples included, and what a test skips is printed.
 
+mod closing;
 mod flakes;
+mod machine;
 mod packages;
 mod programs;
 mod report;
 mod shipped;
+mod skips;
 
 use crate::corpus::{self, CorpusOutcome};
 use crate::fault::fault;
 use crate::program::{self, ExternalProgram};
 use crate::{TaskVerb, arch, documents, package, sim, typescript, verify, web};
 use anyhow::{Result, bail};
+use closing::RunReport;
 use flakes::KnownFlakes;
+use machine::MachineWatch;
 use programs::TestPrograms;
 use report::{Flake, TestReport};
+use skips::AllowedSkips;
 use std::time::{Duration, Instant};
 
 pub(crate) const VERB: TaskVerb = TaskVerb {
@@ -44,7 +50,9 @@ Usage: cargo xtask test [--only NAME,…] [--fail-fast]
 
 It goes on after a failure, but not after one of format, clippy or a build, nor with --fail-fast, and ends with `N passed, N failed`: tests and checks together.
 A test that failed is run again alone, up to twice, unless it is about lost or doubled data; one that passes then counts as
-passed and is named in a line `flaky: …`. More than five of those, or one that docs/flakes.toml calls mended, fail the run.
+passed and is named in a line `flaky: …`. More than five of those, or one that docs/flakes.toml calls mended, fail the run. So does, with
+CI=true in the environment, a check or test that is skipped and that docs/skips.toml does not list.
+Property tests try the same inputs in each run; PROPTEST_RNG_SEED=<number> chooses others.
 The long proofs are `cargo xtask verify`.",
     run,
 };
@@ -84,6 +92,8 @@ const CHECKS: [(&str, CheckFn); 15] = [
 const GATES: [&str; 4] = ["format", "clippy", "alone", "tests"];
 /// No check begins later, so that the closing lines come before the 90 minutes that CI gives to a run.
 const BEGIN_WITHIN: Duration = Duration::from_mins(75);
+/// Property tests try the same inputs in every run. `.cargo/config.toml` has the seed; those of the page read it, too.
+pub(crate) const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
 /// Simulated turns of one run of the checks; 100,000 are `verify`'s.
 const SEEDS: u64 = 300;
 
@@ -107,72 +117,77 @@ fn run(words: Vec<String>) -> Result<()> {
         return Err(fault(format!("`{name}` is no check"), format!("one of: {}", names.join(", "))));
     }
     let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only.iter().any(|one| one == name));
-    let known_flakes = KnownFlakes::read()?;
-    let started_at = Instant::now();
-    let mut total = run_checks(CHECKS.into_iter().filter(|check| is_wanted(check.0)), fails_fast);
+    let (known_flakes, allowed_skips) = (KnownFlakes::read()?, AllowedSkips::read()?);
+    println!("{}", machine::versions().join("\n"));
+    println!(
+        "property tests: {SEED_VARIABLE}={}",
+        std::env::var(SEED_VARIABLE).unwrap_or_else(|_| "random".to_owned())
+    );
+    let mut run = run_checks(CHECKS.into_iter().filter(|check| is_wanted(check.0)), fails_fast);
     println!();
-    known_flakes.judge(&mut total);
-    for line in &total.skipped {
-        println!("skipped: {line}");
+    known_flakes.judge(&mut run.tests);
+    if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
+        allowed_skips.judge(&mut run.tests);
     }
-    for Flake { test, outcome } in &total.flakes {
-        println!("flaky: {test} ({outcome})");
+    for line in run.closing_lines() {
+        println!("{line}");
     }
-    for line in &total.failures {
-        println!("failed: {line}");
-    }
-    println!("took {} s", started_at.elapsed().as_secs());
-    println!("{} passed, {} failed", total.passed, total.failed);
-    if total.failed > 0 { bail!("not everything passed") } else { Ok(()) }
+    if run.tests.failed > 0 { bail!("not everything passed") } else { Ok(()) }
 }
 
-fn run_checks(checks: impl Iterator<Item = (&'static str, CheckFn)>, fails_fast: bool) -> TestReport {
-    let mut total = TestReport::default();
+fn run_checks(checks: impl Iterator<Item = (&'static str, CheckFn)>, fails_fast: bool) -> RunReport {
+    let mut run = RunReport::default();
+    let mut machine = MachineWatch::start();
     let run_started_at = Instant::now();
     let mut stopped_by = None;
     for (name, check) in checks {
         if let Some(gate) = stopped_by {
-            total.skipped.push(format!("{name}: not run, since {gate} failed"));
+            run.not_run.push(format!("{name}: not run, since {gate} failed"));
             continue;
         }
         if run_started_at.elapsed() > BEGIN_WITHIN {
-            total.fail(format!("{name}: not run, since {} min were over", BEGIN_WITHIN.as_secs() / 60));
+            run.tests.fail(format!("{name}: not run, since {} min were over", BEGIN_WITHIN.as_secs() / 60));
             continue;
         }
         println!("==> {name}");
         let started_at = Instant::now();
         let outcome = check();
         let seconds = started_at.elapsed().as_secs();
+        let strain = machine.lap();
+        run.checks.push((name, seconds));
         match outcome {
             Ok(CheckOutcome::Passed(figure)) => {
-                total.passed += 1;
-                println!("    {name}: passed ({figure}; {seconds} s)");
+                run.tests.passed += 1;
+                println!("    {name}: passed ({figure}; {seconds} s; {strain})");
             }
             Ok(CheckOutcome::Skipped(why)) => {
                 println!("    {name}: skipped: {why}");
-                total.skipped.push(format!("{name}: {why}"));
+                run.tests.skipped.push(format!("{name}: {why}"));
             }
-            Ok(CheckOutcome::Tests(report)) => {
+            Ok(CheckOutcome::Tests(mut report)) => {
                 let (passed, failed, ignored) = (report.passed, report.failed, report.ignored);
-                println!("    {name}: {passed} passed, {failed} failed, {ignored} ignored ({seconds} s)");
-                total.passed += passed;
-                total.failed += failed;
-                total.skipped.extend(report.skipped);
-                total.flakes.extend(report.flakes);
-                // Said again at the end, where whoever reads only the last lines finds it.
-                total.failures.extend(report.failures.iter().map(|line| format!("{name}: {line}")));
+                println!(
+                    "    {name}: {passed} passed, {failed} failed, {ignored} ignored ({seconds} s; {strain})"
+                );
+                report
+                    .failures
+                    .iter_mut()
+                    .for_each(|failure| failure.line.insert_str(0, &format!("{name}: ")));
+                run.tests.append(report);
             }
             Err(error) => {
                 println!("    {name}: FAILED after {seconds} s\n{error:#}");
-                total.fail(format!("{name}: {error:#}"));
+                run.tests.fail(format!("{name}: {error:#}"));
                 stopped_by = stopped_by.or(GATES.contains(&name).then_some(name));
             }
         }
-        if fails_fast && total.failed > 0 {
+        run.strain.add(&strain);
+        if fails_fast && run.tests.failed > 0 {
             stopped_by = stopped_by.or(Some(name));
         }
     }
-    total
+    run.took = run_started_at.elapsed();
+    run
 }
 
 fn format() -> Result<CheckOutcome> {
@@ -216,7 +231,8 @@ fn packed_crates() -> Result<CheckOutcome> {
 
 fn tests() -> Result<CheckOutcome> {
     // Those that need packages are checks of their own.
-    let variables = [packages::MCP.variable, packages::CLIENTS.variable].map(|name| (name, "".into()));
+    let variables =
+        [packages::MCP.variable, packages::CLIENTS.variable, shipped::ARCHIVE].map(|name| (name, "".into()));
     TestPrograms { modules: &[], variables: variables.into() }.run().map(CheckOutcome::Tests)
 }
 
@@ -229,7 +245,7 @@ fn clients() -> Result<CheckOutcome> {
     match verify::clients::quick() {
         Ok(quick) => {
             report.passed += quick.worked;
-            quick.unexpected.into_iter().for_each(|cell| report.fail(cell));
+            quick.unexpected.iter().for_each(|cell| report.fail(cell));
             let flake = |cell| Flake { test: cell, outcome: "attempt 2".to_owned() };
             report.flakes.extend(quick.flakes.into_iter().map(flake));
             report.skipped.extend(quick.not_run);
@@ -279,9 +295,9 @@ mod tests {
     /// Runs these checks: how many passed and failed, and those that were not run.
     #[track_caller]
     fn check(checks: &[(&'static str, CheckFn)], fails_fast: bool, counts: (usize, usize), not_run: &[&str]) {
-        let report = run_checks(checks.iter().copied(), fails_fast);
-        assert_eq!((report.passed, report.failed), counts, "{report:?}");
-        assert_eq!(report.skipped, not_run);
+        let run = run_checks(checks.iter().copied(), fails_fast);
+        assert_eq!((run.tests.passed, run.tests.failed), counts, "{:?}", run.tests);
+        assert_eq!(run.not_run, not_run);
     }
 
     #[test]

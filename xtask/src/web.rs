@@ -1,5 +1,4 @@
 //! `cargo xtask web`: the page, from its sources to the files that the server carries in itself.
-// R: U1, D1
 
 mod budget;
 
@@ -140,7 +139,7 @@ pub(crate) fn generate(script: &str) -> Result<Result<(), String>> {
     npm(&["run", "--silent", script, "--workspace", "generate"]).map(Ok)
 }
 
-fn chromium() -> Option<PathBuf> {
+pub(crate) fn chromium() -> Option<PathBuf> {
     let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
     let usual =
         ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(PathBuf::from);

@@ -84,8 +84,8 @@ mended = true
         let mut report = TestReport { flakes: tests.iter().map(flake).collect(), ..TestReport::default() };
         KnownFlakes::parse(KNOWN).unwrap().judge(&mut report);
         assert_eq!(report.failed, expected.len(), "{:?}", report.failures);
-        for (line, expected) in report.failures.iter().zip(expected) {
-            assert!(line.contains(expected), "{line}");
+        for (failure, expected) in report.failures.iter().zip(expected) {
+            assert!(failure.line.contains(expected), "{}", failure.line);
         }
     }
 

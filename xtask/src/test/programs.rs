@@ -7,6 +7,7 @@ use super::report::{FailedTest, Flake, ProgramOutput, TestReport};
 use crate::program::{self, BuiltExecutable, EndedProgram, ExternalProgram};
 use anyhow::Result;
 use std::ffi::{OsStr, OsString};
+use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 /// Each crate has one program of integration tests, and some that must be alone.
@@ -66,13 +67,12 @@ impl TestPrograms<'_> {
         for (built, test) in failed {
             let program = TestProgram::new(&built, &self.variables);
             match program.reason_against(&test) {
-                None if is_second_look => program.look_again(&test, &mut report, SILENCE_MAX)?,
-                reason => report.fail(format!(
-                    "{} {}{}",
-                    program.name,
-                    test.name,
-                    reason.map(|reason| format!(" (not run again: {reason})")).unwrap_or_default()
-                )),
+                None if is_second_look => program.look_again(test, &mut report, SILENCE_MAX)?,
+                reason => {
+                    let reason = reason.map(|reason| format!(" (not run again: {reason})"));
+                    let line = format!("{} {}{}", program.name, test.name, reason.unwrap_or_default());
+                    report.fail_with(line, test.output);
+                }
             }
         }
         Ok(report)
@@ -103,15 +103,19 @@ impl TestPrograms<'_> {
         let words = ["test", "--workspace", "--doc", "--no-fail-fast", "--", "--show-output"];
         let mut output = ProgramOutput::default();
         let status = with_variables(ExternalProgram::cargo().args(words), &self.variables).lines(|line| {
-            if output.take(line) {
+            if output.take(line, Duration::ZERO) {
                 println!("{line}");
             }
         })?;
-        for test in &output.failed_tests {
-            report.fail(format!("example {}", test.name));
+        let failed = std::mem::take(&mut output.failed_tests);
+        if !status.success() && failed.is_empty() {
+            report.fail_with(
+                "the examples of the documentation: see what cargo printed above",
+                Vec::from(std::mem::take(&mut output.last_lines)),
+            );
         }
-        if !status.success() && output.failed_tests.is_empty() {
-            report.fail("the examples of the documentation: see what cargo printed above");
+        for test in failed {
+            report.fail_with(format!("example {}", test.name), test.output);
         }
         report.add(output);
         Ok(())
@@ -147,16 +151,24 @@ impl<'a> TestProgram<'a> {
                 }
             }
             EndedProgram::Exited(status) => {
-                report.fail(format!("{} ended with {status} before all of its tests had", self.name));
+                let line = format!("{} ended with {status} before all of its tests had", self.name);
+                report.fail_with(line, output.last_lines.iter().cloned().collect());
             }
-            EndedProgram::Silent => report.fail(self.hangs(&output, silence_max)),
+            EndedProgram::Silent => {
+                let line = self.hangs(&output, silence_max);
+                report.fail_with(line, output.last_lines.iter().cloned().collect());
+            }
         }
+        let durations = output.durations(threads());
+        report.durations.extend(
+            durations.into_iter().map(|(test, duration)| (format!("{} {test}", self.name), duration)),
+        );
         report.add(output);
         Ok(failed)
     }
 
     /// Runs one test alone until it passes or has failed often enough.
-    fn look_again(&self, test: &FailedTest, report: &mut TestReport, silence_max: Duration) -> Result<()> {
+    fn look_again(&self, test: FailedTest, report: &mut TestReport, silence_max: Duration) -> Result<()> {
         let test_name = format!("{} {}", self.name, test.name);
         for attempt in 2..=ATTEMPTS_MAX {
             (self.show)(&format!("     Running {test_name}, alone, attempt {attempt} of {ATTEMPTS_MAX}"));
@@ -166,7 +178,8 @@ impl<'a> TestProgram<'a> {
             let seconds = started_at.elapsed().as_secs_f64();
             match ended {
                 EndedProgram::Silent => {
-                    report.fail(self.hangs(&output, silence_max));
+                    let line = self.hangs(&output, silence_max);
+                    report.fail_with(line, output.last_lines.into());
                     return Ok(());
                 }
                 EndedProgram::Exited(status) if status.success() && output.passed == 1 => {
@@ -178,7 +191,7 @@ impl<'a> TestProgram<'a> {
                 EndedProgram::Exited(_) => {}
             }
         }
-        report.fail(format!("{test_name} ({ATTEMPTS_MAX} attempts)"));
+        report.fail_with(format!("{test_name} ({ATTEMPTS_MAX} attempts)"), test.output);
         Ok(())
     }
 
@@ -212,13 +225,20 @@ impl<'a> TestProgram<'a> {
             .env("CARGO_MANIFEST_DIR", &self.built.package_folder)
             .args(words)
             .args(["--show-output"]);
+        let started_at = Instant::now();
         let ended = with_variables(program, self.variables).lines_within(silence_max, |line| {
-            if output.take(line) {
+            if output.take(line, started_at.elapsed()) {
                 (self.show)(line);
             }
         })?;
         Ok((output, ended))
     }
+}
+
+/// As many as the runner of tests takes.
+fn threads() -> usize {
+    let named = std::env::var("RUST_TEST_THREADS").ok().and_then(|threads| threads.parse().ok());
+    named.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get))
 }
 
 fn with_variables(program: ExternalProgram, variables: &[(&str, OsString)]) -> ExternalProgram {

@@ -1,17 +1,30 @@
 //! The output of test programs, counted; of tests that passed, only what they skipped is kept.
 
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
 /// Totals of all test programs of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestReport {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) ignored: usize,
-    /// A line for each test that failed, and for whatever else went wrong.
-    pub(crate) failures: Vec<String>,
+    /// One for each test that failed, and for whatever else went wrong.
+    pub(crate) failures: Vec<Failure>,
     /// Tests that failed at first and passed when they ran again; they count as passed.
     pub(crate) flakes: Vec<Flake>,
     /// Skip messages of the tests.
     pub(crate) skipped: Vec<String>,
+    /// Programs and tests, and how long each ran.
+    pub(crate) durations: Vec<(String, Duration)>,
+}
+
+/// Something that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) line: String,
+    /// The lines that it printed.
+    pub(crate) output: Vec<String>,
 }
 
 /// A test that failed and then passed.
@@ -24,10 +37,16 @@ pub(crate) struct Flake {
 }
 
 impl TestReport {
-    /// Counts something that failed.
-    pub(crate) fn fail(&mut self, line: impl Into<String>) {
+    /// Counts something that failed. Lines behind the first are its output.
+    pub(crate) fn fail(&mut self, text: impl AsRef<str>) {
+        let mut lines = text.as_ref().lines().map(str::to_owned);
+        let line = lines.next().unwrap_or_default();
+        self.fail_with(line, lines.collect());
+    }
+
+    pub(crate) fn fail_with(&mut self, line: impl Into<String>, output: Vec<String>) {
         self.failed += 1;
-        self.failures.push(line.into());
+        self.failures.push(Failure { line: line.into(), output });
     }
 
     /// Takes a line of the browser tests; those that count a test are written by `web/e2e/reporter.ts`.
@@ -35,6 +54,15 @@ impl TestReport {
         let Some((outcome, test)) = line.strip_prefix("e2e ").and_then(|rest| rest.split_once(": ")) else {
             return;
         };
+        if outcome == "output" {
+            self.failures.last_mut().into_iter().for_each(|failure| failure.output.push(test.to_owned()));
+            return;
+        }
+        let (outcome, milliseconds) = outcome.split_once(" in ").unwrap_or((outcome, ""));
+        if let Ok(milliseconds) = milliseconds.trim_end_matches(" ms").parse() {
+            let name = test.split(": ").next().unwrap_or_default();
+            self.durations.push((name.to_owned(), Duration::from_millis(milliseconds)));
+        }
         match outcome {
             "passed" => self.passed += 1,
             "flaky" => {
@@ -47,6 +75,17 @@ impl TestReport {
         }
     }
 
+    /// Adds those of another check.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.failures.extend(other.failures);
+        self.flakes.extend(other.flakes);
+        self.skipped.extend(other.skipped);
+        self.durations.extend(other.durations);
+    }
+
     /// Takes the totals of a program; the tests that failed are the caller's to judge.
     pub(crate) fn add(&mut self, output: ProgramOutput) {
         self.passed += output.passed;
@@ -54,6 +93,11 @@ impl TestReport {
         self.skipped.extend(output.skipped);
     }
 }
+
+/// Lines of a failed test that are kept.
+const OUTPUT_LINES_MAX: usize = 1_000;
+/// Lines of a program that are kept for the case that it dies.
+const LAST_LINES_MAX: usize = 40;
 
 /// The output of one test program.
 #[derive(Debug, Default)]
@@ -67,14 +111,20 @@ pub(crate) struct ProgramOutput {
     pub(crate) has_totals: bool,
     /// Tests of which the runner said that they take long, and which have not ended.
     pub(crate) slow: Vec<String>,
+    /// The last lines that people were shown.
+    pub(crate) last_lines: VecDeque<String>,
+    /// Tests in the order in which they ended, and when.
+    ended: Vec<(String, Duration)>,
     section: OutputSection,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FailedTest {
     pub(crate) name: String,
-    /// It found an input that breaks a property; another run would try other inputs.
+    /// It found an input that breaks a property.
     pub(crate) found_an_input: bool,
+    /// The lines that it printed, up to a bound.
+    pub(crate) output: Vec<String>,
 }
 
 /// Where in a test program's output we are.
@@ -91,8 +141,33 @@ enum OutputSection {
 }
 
 impl ProgramOutput {
-    /// Takes the next line; says whether people want to see it.
-    pub(crate) fn take(&mut self, line: &str) -> bool {
+    /// Takes the next line, which came so long after the program's start; says whether people want to see it.
+    pub(crate) fn take(&mut self, line: &str, at: Duration) -> bool {
+        let is_shown = self.read(line, at);
+        if is_shown {
+            if self.last_lines.len() == LAST_LINES_MAX {
+                self.last_lines.pop_front();
+            }
+            self.last_lines.push_back(line.to_owned());
+        }
+        is_shown
+    }
+
+    /// Time that each test took, if so many ran at once: the runner begins them in the order of their names, the next one as
+    /// soon as one has ended.
+    pub(crate) fn durations(&self, threads: usize) -> BTreeMap<&str, Duration> {
+        let mut names: Vec<_> = self.ended.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        let ended: BTreeMap<_, _> = self.ended.iter().map(|(name, at)| (name.as_str(), *at)).collect();
+        let duration = |(nth, name)| {
+            let began: Option<usize> = usize::checked_sub(nth, threads);
+            let began = began.map_or(Duration::ZERO, |before| self.ended[before].1);
+            (name, ended[name].saturating_sub(began))
+        };
+        names.into_iter().enumerate().map(duration).collect()
+    }
+
+    fn read(&mut self, line: &str, at: Duration) -> bool {
         match line {
             "successes:" => {
                 self.section = OutputSection::Passed(String::new());
@@ -135,6 +210,7 @@ impl ProgramOutput {
                         None => {
                             let name = test.split(" ... ").next().unwrap_or_default();
                             self.slow.retain(|slow| slow != name);
+                            self.ended.push((name.to_owned(), at));
                         }
                     }
                 }
@@ -143,9 +219,12 @@ impl ProgramOutput {
             OutputSection::Failed(test) => {
                 if let Some(name) = header() {
                     name.clone_into(test);
-                    self.failed_tests.push(FailedTest { name: name.to_owned(), found_an_input: false });
-                } else if line.contains("minimal failing input") {
-                    self.found_an_input();
+                    self.failed_tests.push(FailedTest { name: name.to_owned(), ..FailedTest::default() });
+                } else if let Some(failed) = self.failed_tests.last_mut() {
+                    failed.found_an_input |= line.contains("minimal failing input");
+                    if failed.output.len() < OUTPUT_LINES_MAX {
+                        failed.output.push(line.to_owned());
+                    }
                 }
                 true
             }
@@ -154,7 +233,7 @@ impl ProgramOutput {
                 if let Some(name) = line.strip_prefix("    ")
                     && !self.failed_tests.iter().any(|failed| failed.name == name)
                 {
-                    self.failed_tests.push(FailedTest { name: name.to_owned(), found_an_input: false });
+                    self.failed_tests.push(FailedTest { name: name.to_owned(), ..FailedTest::default() });
                 }
                 true
             }
@@ -168,17 +247,11 @@ impl ProgramOutput {
             }
         }
     }
-
-    fn found_an_input(&mut self) {
-        if let Some(last) = self.failed_tests.last_mut() {
-            last.found_an_input = true;
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FailedTest, Flake, ProgramOutput, TestReport};
+    use super::{Duration, FailedTest, Failure, Flake, ProgramOutput, TestReport};
 
     const OUTPUT: &str = "\
 running 5 tests
@@ -229,14 +302,22 @@ successes:
 test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.10s
 ";
 
-    // R: D1
     #[test]
     fn totals_are_added_and_failures_shown() {
         let mut output = ProgramOutput::default();
-        let shown: Vec<_> = OUTPUT.lines().filter(|line| output.take(line)).collect();
+        let shown: Vec<_> = OUTPUT.lines().filter(|line| output.take(line, Duration::ZERO)).collect();
         assert_eq!((output.passed, output.failed, output.ignored), (3, 3, 2));
-        let failed = |name: &str, found_an_input| FailedTest { name: name.to_owned(), found_an_input };
-        assert_eq!(output.failed_tests, [failed("b", false), failed("f", true), failed("e", false)]);
+        let failed = |name: &str, found_an_input, output: &[&str]| FailedTest {
+            name: name.to_owned(),
+            found_an_input,
+            output: output.iter().map(|&line| line.to_owned()).collect(),
+        };
+        let expected = [
+            failed("b", false, &["why it failed", ""]),
+            failed("f", true, &["minimal failing input: text = \"\"", ""]),
+            failed("e", false, &[]),
+        ];
+        assert_eq!(output.failed_tests, expected);
         assert_eq!(output.skipped, ["a: THROUGHLINE_VECTORS is not set"]);
         assert_eq!(output.slow, ["d"]);
         assert!(shown.contains(&"why it failed") && !shown.contains(&"a lot of talk"), "{shown:?}");
@@ -246,9 +327,11 @@ test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; fini
     fn browser_tests_are_counted_one_by_one() {
         let mut report = TestReport::default();
         let lines = [
-            "e2e passed: axe > chat",
+            "e2e passed in 1250 ms: axe > chat",
             "e2e flaky: axe > thinking",
-            "e2e failed: turns > stop: it goes on",
+            "e2e failed in 90 ms: turns > stop: it goes on",
+            "e2e output: it goes on",
+            "e2e output:     at stop.test.ts:9",
             "e2e skipped: voice > speaks",
             " ✓ tests/axe.test.ts (94 tests)",
         ];
@@ -258,10 +341,31 @@ test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; fini
             passed: 2,
             failed: 1,
             ignored: 1,
-            failures: vec!["turns > stop: it goes on".to_owned()],
+            failures: vec![Failure {
+                line: "turns > stop: it goes on".to_owned(),
+                output: vec!["it goes on".to_owned(), "    at stop.test.ts:9".to_owned()],
+            }],
             flakes: vec![flake],
             skipped: Vec::new(),
+            durations: vec![
+                ("axe > chat".to_owned(), Duration::from_millis(1_250)),
+                ("turns > stop".to_owned(), Duration::from_millis(90)),
+            ],
         };
         assert_eq!(report, expected);
+    }
+
+    #[test]
+    fn durations_follow_from_the_ends_of_tests() {
+        let mut output = ProgramOutput::default();
+        // a and b begin at once, c when a has ended, d after c.
+        for (name, at) in [("a", 3), ("c", 5), ("d", 6), ("b", 9)] {
+            output.take(&format!("test {name} ... ok"), Duration::from_secs(at));
+        }
+        let durations = |threads| {
+            output.durations(threads).into_values().map(|duration| duration.as_secs()).collect::<Vec<_>>()
+        };
+        assert_eq!(durations(2), [3, 9, 2, 1]);
+        assert_eq!(durations(4), [3, 9, 5, 6]);
     }
 }

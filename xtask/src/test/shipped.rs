@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 /// Names the program to the tests.
 const PROGRAM: &str = "THROUGHLINE_SHIPPED";
-/// Names the archive to the tests. Empty: it could not be made, which this check says.
-const ARCHIVE: &str = "THROUGHLINE_ARCHIVE";
+/// Names the archive to the tests. Empty: it could not be made, which this check says, or this check runs them.
+pub(super) const ARCHIVE: &str = "THROUGHLINE_ARCHIVE";
 
 /// Builds it in the dev profile and runs the tests of it.
 pub(crate) fn check() -> Result<CheckOutcome> {

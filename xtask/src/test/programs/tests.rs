@@ -28,15 +28,15 @@ fn check(name: &str, script: &str, passed: usize, flakes: &[&str], failures: &[&
     for test in program.run(&[], &mut report, silence_max).unwrap() {
         match program.reason_against(&test) {
             Some(reason) => report.fail(reason),
-            None => program.look_again(&test, &mut report, silence_max).unwrap(),
+            None => program.look_again(test, &mut report, silence_max).unwrap(),
         }
     }
     fs::remove_dir_all(folder).unwrap();
     assert_eq!(report.passed, passed, "{report:?}");
     assert_eq!(report.failed, failures.len(), "{report:?}");
     assert_eq!(report.flakes.iter().map(|flake| flake.test.as_str()).collect::<Vec<_>>(), flakes);
-    for (line, expected) in report.failures.iter().zip(failures) {
-        assert!(line.contains(expected), "{line}");
+    for (failure, expected) in report.failures.iter().zip(failures) {
+        assert!(failure.line.contains(expected), "{}", failure.line);
     }
 }
 
