@@ -3,6 +3,7 @@
 use crate::support::TestServer;
 use crate::support::check_stream::{Answer, check_stream};
 use serde_json::{Value, json};
+use throughline_testkit::demo::DemoModel;
 use throughline_testkit::seen::SeenChoice;
 use throughline_testkit::{FakeModel, ModelScript, ScriptQueue, SeenRequest};
 
@@ -88,6 +89,41 @@ async fn a_call_is_forced_in_the_first_step_and_only_of_the_clients_tools() {
         assert_eq!((second.content.as_str(), second.finish.as_deref()), ("Done.", Some("stop")));
         let seen = server.upstream.requests();
         assert_eq!(seen[1].tool_choice, SeenChoice::Auto);
+        assert_eq!(server.upstream.violations(), []);
+    }
+}
+
+/// Whoever tries a client without a key gets from the demo model what a real one would give.
+#[tokio::test]
+async fn demo_model_calls_the_clients_tool_as_demanded() {
+    let room = json!({"type": "string", "enum": ["hall", "kitchen"]});
+    let function = |name: &str| {
+        json!({"type": "function", "function": {"name": name, "parameters": {"type": "object", "required": ["room", "watts"],
+            "properties": {"room": room, "watts": {"type": "integer", "minimum": 5}, "note": {"type": "string"}}}}})
+    };
+    let tools = || json!([function("heat_room"), function("lamp_set")]);
+    let fits = json!({"room": "hall", "watts": 5});
+    for (choice, expected) in [
+        (json!("required"), Some("heat_room")),
+        (json!({"type": "function", "function": {"name": "lamp_set"}}), Some("lamp_set")),
+        (
+            json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [function("lamp_set")]}}),
+            Some("lamp_set"),
+        ),
+        (json!("none"), None),
+    ] {
+        let server = serve(DemoModel::instant()).await;
+        let first = answer(&server, json!({"tools": tools(), "tool_choice": choice})).await;
+        let called: Vec<_> =
+            first.calls.iter().map(|(_, name, arguments)| (name.as_str(), arguments)).collect();
+        assert_eq!(called, expected.map(|name| (name, &fits)).into_iter().collect::<Vec<_>>(), "{choice}");
+        let finish = if expected.is_some() { "tool_calls" } else { "stop" };
+        assert_eq!(first.finish.as_deref(), Some(finish), "{choice}");
+        if expected.is_some() {
+            let second = answer(&server, with_results(&first, json!({"tools": tools()}))).await;
+            assert_eq!((second.calls.len(), second.finish.as_deref()), (0, Some("stop")), "{choice}");
+            assert!(second.content.contains("> 12:30"), "{choice}: {}", second.content);
+        }
         assert_eq!(server.upstream.violations(), []);
     }
 }

@@ -240,6 +240,175 @@ async fn it_stops_calling_when_it_may_not() {
     }
 }
 
+/// A client's tools, which no rule of the demo knows, as Chat Completions has them.
+fn client_tools() -> Value {
+    let tool = |name: &str, parameters: Value| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
+    let level = json!({"type": "string", "enum": ["low", "high"]});
+    json!([
+        tool(
+            "final_answer",
+            json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]})
+        ),
+        tool(
+            "lamp_set",
+            json!({
+                "type": "object", "required": ["level", "count"],
+                "properties": {"level": level, "count": {"type": "integer", "minimum": 2}, "room": {"type": "string"}},
+            })
+        ),
+    ])
+}
+
+/// The message that answers, streamed and in one piece: text, then calls with their arguments.
+async fn answer(messages: &Value, tools: Value, choice: Value) -> (String, Vec<(String, Value)>) {
+    let upstream = demo().await;
+    let mut body = json!({"model": "demo", "messages": messages, "tools": tools, "tool_choice": choice});
+    let whole = post(&upstream, "/v1/chat/completions", &body).await.json();
+    body["stream"] = true.into();
+    let streamed = post(&upstream, "/v1/chat/completions", &body).await;
+    assert_eq!(upstream.violations(), [], "{choice}");
+    let step = client::talk::read(FakeDialect::OpenaiChat, &streamed);
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|_| text.into());
+    let calls = step.calls.iter().map(|call| (call.name.clone(), parsed(&call.arguments))).collect();
+    let message = &whole["choices"][0]["message"];
+    let same: Vec<_> = message["tool_calls"].as_array().into_iter().flatten().collect();
+    let same = same.iter().map(|call| {
+        let function = &call["function"];
+        (function["name"].as_str().unwrap().to_owned(), parsed(function["arguments"].as_str().unwrap()))
+    });
+    let answer: (String, Vec<(String, Value)>) = (step.text, calls);
+    assert_eq!(
+        (message["content"].as_str().unwrap_or_default(), same.collect()),
+        (answer.0.as_str(), answer.1.clone())
+    );
+    let finish = if answer.1.is_empty() { "stop" } else { "tool_calls" };
+    assert_eq!((step.finish.as_str(), &whole["choices"][0]["finish_reason"]), (finish, &json!(finish)));
+    answer
+}
+
+fn question(text: &str) -> Value {
+    json!([{"role": "user", "content": text}])
+}
+
+/// The question with the demo's call of this tool, and the tool's result.
+fn answered(text: &str, tool: &str, result: &str) -> Value {
+    let call = json!({"id": "a", "type": "function", "function": {"name": tool, "arguments": "{}"}});
+    json!([{"role": "user", "content": text}, {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": result}])
+}
+
+#[tokio::test]
+async fn tool_choice_that_demands_a_call_gets_one_that_fits() {
+    let named = |name: &str| json!({"type": "function", "function": {"name": name}});
+    let lamp = || vec![("lamp_set".to_owned(), json!({"level": "high", "count": 3}))];
+    let text = "Make it 3 lamps, high";
+    let spoken = || vec![("final_answer".to_owned(), json!({"answer": text}))];
+    for (choice, expected) in [
+        (named("lamp_set"), lamp()),
+        (named("final_answer"), spoken()),
+        // Of several tools the first, unless a word of the question names another.
+        (json!("required"), spoken()),
+    ] {
+        assert_eq!(
+            answer(&question(text), client_tools(), choice.clone()).await,
+            (String::new(), expected),
+            "{choice}"
+        );
+    }
+    let (_, calls) = answer(&question("A lamp, high, please"), client_tools(), json!("required")).await;
+    assert_eq!(calls, [("lamp_set".to_owned(), json!({"level": "high", "count": 2}))]);
+}
+
+#[tokio::test]
+async fn tool_choice_over_every_wire_demands_a_call() {
+    let schema = json!({"type": "object", "properties": {"level": {"type": "string", "enum": ["low"]}}, "required": ["level"]});
+    for (dialect, tools, key, choice) in [
+        (
+            FakeDialect::OpenaiResponses,
+            json!([{"type": "function", "name": "lamp_set", "parameters": schema, "strict": false}]),
+            "tool_choice",
+            json!("required"),
+        ),
+        (
+            FakeDialect::Anthropic,
+            json!([{"name": "lamp_set", "input_schema": schema}]),
+            "tool_choice",
+            json!({"type": "any"}),
+        ),
+        (
+            FakeDialect::Gemini,
+            json!([{"functionDeclarations": [{"name": "lamp_set", "parametersJsonSchema": schema}]}]),
+            "toolConfig",
+            json!({"functionCallingConfig": {"mode": "ANY"}}),
+        ),
+    ] {
+        let upstream = demo().await;
+        let mut body = asking(dialect, "hello");
+        (body["tools"], body[key]) = (tools, choice);
+        let reply = post(&upstream, &path(dialect, "demo"), &body).await;
+        let step = client::talk::read(dialect, &reply);
+        assert_eq!(calls(&[step]), [("lamp_set", r#"{"level":"low"}"#)], "{dialect}");
+        assert_eq!(upstream.violations(), [], "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn result_of_a_clients_tool_is_answered_in_words() {
+    for choice in [json!("auto"), json!("none")] {
+        let messages = answered("hello", "lamp_set", "two lamps are on");
+        let (text, calls) = answer(&messages, client_tools(), choice).await;
+        assert_eq!(calls, []);
+        assert!(text.contains("`lamp_set`:\n\n> two lamps are on"), "{text}");
+    }
+    let (text, _) = answer(&answered("你好", "lamp_set", ""), client_tools(), json!("auto")).await;
+    assert!(text.contains("脚本") && text.ends_with("> …"), "{text}");
+}
+
+/// Clients that demand a call in every step end with a tool of theirs.
+#[tokio::test]
+async fn tool_choice_demanded_again_gets_to_the_other_tool() {
+    let text = "A lamp, please";
+    let (_, calls) = answer(&answered(text, "lamp_set", "on"), client_tools(), json!("required")).await;
+    assert_eq!(calls, [("final_answer".to_owned(), json!({"answer": text}))]);
+}
+
+#[tokio::test]
+async fn tool_choice_that_the_script_meets_keeps_its_words() {
+    let weather = json!([{"type": "function", "function": {"name": "demo_weather", "parameters":
+        {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]);
+    let (text, calls) = answer(&question("Weather in Oslo?"), weather.clone(), json!("required")).await;
+    assert_eq!(calls, [("demo_weather".to_owned(), json!({"city": "Oslo"}))]);
+    assert!(text.contains("Let me look at the weather in Oslo"), "{text}");
+    // It would misspell the name, and a name that is not offered is none of the client's tools.
+    let (_, calls) = answer(&question("Call a tool that does not exist"), weather, json!("required")).await;
+    assert_eq!(calls, [("demo_weather".to_owned(), json!({"city": "Paris"}))]);
+}
+
+#[tokio::test]
+async fn tool_choice_none_gets_no_call_of_any_rule() {
+    let tool = |offer: Offer| json!({"type": "function", "function": {"name": offer.name, "parameters": offer.parameters}});
+    let tools: Value = all_tools().into_iter().map(tool).collect();
+    for prompt in [
+        "Weather and time in Oslo?",
+        "What time is it in Tokyo?",
+        "Which files are there?",
+        "Read notes.txt",
+        "Search the files for \"token\"",
+        "Smile!",
+        "Wave",
+        "Put a meeting with Ada into my calendar",
+        "Call a tool that fails",
+        "Call a tool that does not exist",
+        "Call a tool with wrong arguments",
+        "Send malformed arguments",
+        "Call the clock again and again",
+        "hello",
+    ] {
+        let (text, calls) = answer(&question(prompt), tools.clone(), json!("none")).await;
+        assert!(calls.is_empty() && !text.is_empty(), "{prompt}: {calls:?} {text}");
+    }
+}
+
 #[tokio::test]
 async fn it_says_so_when_a_tool_is_not_offered() {
     let upstream = demo().await;

@@ -3,6 +3,7 @@
 
 mod avatar;
 mod calendar;
+mod client_tool;
 mod files;
 mod fixed;
 mod picture;
@@ -21,7 +22,9 @@ use crate::seen::{SeenCall, SeenImage, SeenMessage, SeenRequest};
 
 /// The next step of the answer to the last user message.
 pub(super) fn to(seen: &SeenRequest) -> ModelScript {
-    rules::reply(&DemoScene::of(seen))
+    let scene = DemoScene::of(seen);
+    let reply = client_tool::report(&scene).unwrap_or_else(|| rules::reply(&scene));
+    client_tool::call_as_demanded(&scene, reply)
 }
 
 /// The conversation as a reply sees it.
