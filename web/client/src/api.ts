@@ -2279,21 +2279,21 @@ export interface components {
              */
             file: string;
             /** @description `en`, `zh`. Default: as configured. */
-            language?: string | null;
+            language?: string;
             /** @description Name of configured ears. Default: those called `default`, or the only ones. */
-            model?: string | null;
+            model?: string;
             /** @description Words that are to be expected. */
-            prompt?: string | null;
+            prompt?: string;
             /**
              * @description `json` (default), `text`, `verbose_json`, `srt` or `vtt`.
-             * @enum {string|null}
+             * @enum {string}
              */
-            response_format?: "json" | "text" | "verbose_json" | "srt" | "vtt" | null;
+            response_format?: "json" | "text" | "verbose_json" | "srt" | "vtt";
             /**
              * Format: double
              * @description 0 to 1.
              */
-            temperature?: number | null;
+            temperature?: number;
         };
         /** @description A person to add. */
         CreateUser: {
@@ -4727,8 +4727,9 @@ export interface components {
             /**
              * @description `false` = a temporary one stays for good, as it does when it is filed.
              * @default null
+             * @enum {boolean|null}
              */
-            temporary?: boolean | null;
+            temporary?: false | null;
             /**
              * @description Its title; empty = the first words of the first input again.
              * @default null
@@ -5160,6 +5161,8 @@ export interface components {
             file_id?: string;
             /** @description Size in bytes. */
             bytes?: number;
+            /** @description Where the upstream finds it by itself, in place of `data`. */
+            url?: string;
             what?: string;
             why?: string;
             remedy?: string;
@@ -5953,6 +5956,8 @@ export interface components {
             file_id?: string;
             /** @description Size in bytes. */
             bytes?: number;
+            /** @description Where the upstream finds it by itself, in place of `data`. */
+            url?: string;
         } | {
             /** @constant */
             kind: "notice";

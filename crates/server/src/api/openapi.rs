@@ -149,7 +149,7 @@ const NAMES_A_MODEL: &str = r#"{"required": ["model"], "properties": {"model": {
 
 /// Constraints of request bodies that the handlers' Rust types do not express: a JSON pointer to a schema, and the
 /// keywords to add there.
-const NARROWER: [(&str, &str); 46] = [
+const NARROWER: [(&str, &str); 48] = [
     ("/components/schemas/ResolveApproval/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
     ("/components/schemas/AnswerLink/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
     ("/paths/~1v1~1completions/post/requestBody/content/application~1json/schema", NAMES_A_MODEL),
@@ -173,9 +173,12 @@ const NARROWER: [(&str, &str); 46] = [
     ),
     (
         "/components/schemas/CreateTranscription/properties/response_format",
-        r#"{"enum": ["json", "text", "verbose_json", "srt", "vtt", null]}"#,
+        r#"{"enum": ["json", "text", "verbose_json", "srt", "vtt"]}"#,
     ),
     ("/components/schemas/CreateTranscription/properties/temperature", r#"{"minimum": 0, "maximum": 1}"#),
+    // White space is no prompt.
+    ("/components/schemas/SavePrompt/properties/text", r#"{"minLength": 1, "pattern": "\\S"}"#),
+    ("/components/schemas/UpdateConversation/properties/temporary", r#"{"enum": [false, null]}"#),
     // An empty recording is explained, not refused.
     ("/paths/~1v1~1decode/post/requestBody", r#"{"required": false}"#),
     ("/components/schemas/CallResult/properties/status", r#"{"enum": ["success", "error"]}"#),
@@ -245,7 +248,7 @@ const NARROWER: [(&str, &str); 46] = [
     ),
 ];
 /// The same for parameters of queries, by name: one name means one thing in the whole document.
-const NARROWER_PARAMETERS: [(&str, &str); 3] = [
+const NARROWER_PARAMETERS: [(&str, &str); 4] = [
     ("mode", r#"{"enum": ["auto", "native", "text"]}"#),
     ("protocol", r#"{"enum": ["vcp", "xml"]}"#),
     (
@@ -253,7 +256,10 @@ const NARROWER_PARAMETERS: [(&str, &str); 3] = [
         r#"{"enum": ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama", "cohere", "bedrock-converse",
             "bedrock-anthropic"]}"#,
     ),
+    ("from_page", r#"{"minimum": 1}"#),
 ];
+/// Bodies that are forms.
+const FORMS: [&str; 3] = ["CreateTranscription", "DecodeForm", "UploadForm"];
 const AGENT_NAME: &str = r#"{"minLength": 1, "maxLength": 64}"#;
 /// [`crate::people::USAGE_LIMIT_MAX`].
 const USAGE_LIMIT: &str = r#"{"maximum": 9223372036854775807}"#;
@@ -270,14 +276,27 @@ fn narrow_schemas(document: &mut Value) {
             let more = NARROWER_PARAMETERS.iter().find(|(name, _)| parameter["name"] == *name);
             let more = more.and_then(|(_, more)| serde_json::from_str::<Map<String, Value>>(more).ok());
             let Some(Value::Object(schema)) = parameter.get_mut("schema") else { continue };
-            // Neither a query nor a header can say null: who has nothing to say leaves the parameter out.
-            if let Some([Value::String(kind), _]) =
-                schema.get("type").and_then(Value::as_array).map(Vec::as_slice)
-            {
-                schema.insert("type".to_owned(), json!(kind.clone()));
+            never_null(schema);
+            // A number of an event may be any: one ahead of the log is answered, too. utoipa calls `u64` an `int64`.
+            if schema.get("format") == Some(&json!("int64")) && schema.get("minimum") == Some(&json!(0)) {
+                schema.insert("format".to_owned(), json!("uint64"));
+                schema.insert("maximum".to_owned(), json!(u64::MAX));
             }
             schema.extend(more.unwrap_or_default());
         }
+    }
+    let schemas = document["components"]["schemas"].as_object_mut().into_iter().flatten();
+    for (_, form) in schemas.filter(|(name, _)| FORMS.contains(&name.as_str())) {
+        let fields = form["properties"].as_object_mut().into_iter().flatten();
+        fields.filter_map(|(_, field)| field.as_object_mut()).for_each(never_null);
+    }
+}
+
+/// Neither a query nor a header nor a form can say null: who has nothing to say leaves the value out.
+fn never_null(schema: &mut Map<String, Value>) {
+    if let Some([Value::String(kind), _]) = schema.get("type").and_then(Value::as_array).map(Vec::as_slice) {
+        let kind = kind.clone();
+        schema.insert("type".to_owned(), json!(kind));
     }
 }
 
