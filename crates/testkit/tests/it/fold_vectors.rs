@@ -1,7 +1,8 @@
-//! Logs with what they fold to, for folds in other languages: the page's is tested against the same files. // R: E1, T1
+//! Logs with what they fold to, for folds in other languages: the page's is tested against the same files.
 //!
 //! `THROUGHLINE_BLESS=1` writes them anew.
 
+use crate::optional_fields::OptionalFields;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,6 +17,9 @@ const SEEDS: std::ops::Range<u64> = 0..400;
 const KEPT: usize = 12;
 /// A log with more events is left out, to keep the files small.
 const EVENTS_MAX: usize = 90;
+
+/// The log that has every type of event with every field.
+const EVERY_KIND: &str = "every-kind";
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -36,7 +40,23 @@ fn logs() -> BTreeMap<String, Vec<Event>> {
         logs.insert(name, log);
     }
     logs.extend(simulated());
+    let beginnings = beginnings(&logs[EVERY_KIND]);
+    logs.extend(beginnings);
     logs
+}
+
+/// The log's beginnings whose messages have a field that later ones lack: a question is open, a tool reports.
+fn beginnings(log: &[Event]) -> BTreeMap<String, Vec<Event>> {
+    let mut seen = OptionalFields::default();
+    let mut beginnings = BTreeMap::new();
+    for len in (1..=log.len()).rev() {
+        let before = seen.standing().len();
+        seen.read(&AssistantMessage::from_events(&log[..len]));
+        if len < log.len() && seen.standing().len() > before {
+            beginnings.insert(format!("{EVERY_KIND}-{len}"), log[..len].to_vec());
+        }
+    }
+    beginnings
 }
 
 /// Turns that each bring a type of event, or a status of a call, that those before did not, then any.
@@ -92,4 +112,34 @@ fn the_vectors_of_the_page_are_what_logs_fold_to() {
     }
     let files = fs::read_dir(vectors()).expect("the vectors").count();
     assert_eq!(files, logs.len(), "a vector without a log: THROUGHLINE_BLESS=1 takes it away");
+}
+
+#[test]
+fn every_kind_log_has_each_field_of_each_event() {
+    let mut fields = OptionalFields::default();
+    let (mut has_step, mut has_block, mut has_call) = (false, false, false);
+    for event in &logs()[EVERY_KIND] {
+        // Named here one by one, since the content is flattened into them.
+        let Event { turn_id: _, seq: _, timestamp: _, step, block, tool_id, kind } = event;
+        has_step |= step.is_some();
+        has_block |= block.is_some();
+        has_call |= tool_id.is_some();
+        fields.read(kind);
+    }
+    assert!(has_step && has_block && has_call);
+    assert_eq!(fields.missing(), [""; 0], "add them to crates/engine/tests/logs/{EVERY_KIND}.jsonl");
+    for form in ["data", "file_id", "bytes", "url"] {
+        assert!(fields.standing().contains(&format!("block_start image.{form}")), "a picture by {form}");
+    }
+}
+
+#[test]
+fn vectors_have_each_field_of_the_message() {
+    let mut fields = OptionalFields::default();
+    for log in logs().values() {
+        fields.read(&AssistantMessage::from_events(log));
+    }
+    // The fold moves it into the call's output.
+    let moved = ["blocks[] tool_call.progress.output_delta"];
+    assert_eq!(fields.missing(), moved, "add them to crates/engine/tests/logs/{EVERY_KIND}.jsonl");
 }

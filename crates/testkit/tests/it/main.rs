@@ -8,4 +8,5 @@ mod against_wire;
 mod demo;
 mod dialects;
 mod fold_vectors;
+mod optional_fields;
 mod server;

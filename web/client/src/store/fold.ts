@@ -1,9 +1,9 @@
 // From events to the message: what `crates/engine/src/fold.rs` does, in TypeScript. `specs/vectors` holds logs with what they
-// fold to there; both folds are tested against them. R: T1, E1
+// fold to there; both folds are tested against them.
 
 import type { Block, Event, Message } from "../api.ts";
 import { absorbCall, type CallBlock } from "./call.ts";
-import { defined } from "./defined.ts";
+import { assign, defined } from "./defined.ts";
 
 /** The blocks that an event has changed. */
 export interface BlockChange {
@@ -177,8 +177,17 @@ function endStep(message: Message, event: EventOf<"step_end">): BlockChange {
   return { blocks };
 }
 
+/** A count that is missing here does not compile. */
+const COUNTS: { readonly [name in keyof Message["usage"]]-?: true } = {
+  input_tokens: true,
+  output_tokens: true,
+  cached_input_tokens: true,
+  cache_written_tokens: true,
+  reasoning_tokens: true,
+};
+
 function addUsage(message: Message, step: Message["usage"]): void {
-  for (const name of ["input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens"] as const) {
+  for (const name of Object.keys(COUNTS) as (keyof typeof COUNTS)[]) {
     const tokens = step[name];
     if (tokens != null) message.usage[name] = (message.usage[name] ?? 0) + tokens;
   }
@@ -208,7 +217,13 @@ function putBlock(message: Message, at: number | undefined, block: Block): Block
 function opened(message: Message, start: EventOf<"block_start">): Block {
   switch (start.kind) {
     case "text":
-      return defined<Block>({ kind: "text", text: "", state: "open", code: start.code });
+      return defined<Block>({
+        kind: "text",
+        text: "",
+        state: "open",
+        code: start.code,
+        citations: undefined,
+      });
     case "thinking":
       return { kind: "thinking", text: "", state: "open" };
     case "audio":
@@ -220,6 +235,7 @@ function opened(message: Message, start: EventOf<"block_start">): Block {
         data: start.data,
         file_id: start.file_id,
         bytes: start.bytes,
+        url: start.url,
       });
     case "notice":
       if (start.code === "stopped") message.stopped = true;
@@ -232,16 +248,18 @@ function opened(message: Message, start: EventOf<"block_start">): Block {
   }
 }
 
-type FaultFields = Partial<NonNullable<Message["error"]>>;
+type Fault = NonNullable<Message["error"]>;
 
-function faultOf({ code, what, why, remedy, retryable }: FaultFields): NonNullable<Message["error"]> {
-  return {
+function faultOf({ code, what, why, remedy, retryable, status, retry_after_ms }: Partial<Fault>): Fault {
+  return defined<Fault>({
     code: code ?? "",
     what: what ?? "",
     why: why ?? "",
     remedy: remedy ?? "",
     retryable: retryable ?? false,
-  };
+    status,
+    retry_after_ms,
+  });
 }
 
 function openCall(message: Message, event: EventOf<"tool_use">): BlockChange {
@@ -252,9 +270,8 @@ function openCall(message: Message, event: EventOf<"tool_use">): BlockChange {
     superseded.seen_by_model = false;
     blocks.push(old);
   }
-  const call = defined<CallBlock>({
+  const call: CallBlock = {
     kind: "tool_call",
-    tool_id: event.tool_id,
     step: event.step ?? message.step,
     tool_name: event.tool_name,
     title: event.title ?? "",
@@ -267,7 +284,8 @@ function openCall(message: Message, event: EventOf<"tool_use">): BlockChange {
     attempts: 0,
     output: "",
     output_summary: "",
-  });
+  };
+  assign(call, "tool_id", event.tool_id);
   return { ...putBlock(message, event.block, call), blocks };
 }
 
