@@ -195,18 +195,16 @@ impl Toolbox {
 
     /// Removes a source with its tools, and stops it.
     pub async fn remove(&self, name: &str) {
-        let removed = self.inner.state().sources.remove(name);
+        let removed = self.inner.change(|state| state.sources.remove(name));
         if let Some(entry) = removed {
-            self.inner.rebuild();
             entry.source.stop().await;
         }
     }
 
     /// Stops all sources and removes their tools.
     pub async fn stop(&self) {
-        let sources = std::mem::take(&mut self.inner.state().sources);
-        self.inner.rebuild();
-        for entry in sources.into_values() {
+        let sources = self.inner.change(|state| Some(std::mem::take(&mut state.sources)));
+        for entry in sources.into_iter().flat_map(BTreeMap::into_values) {
             entry.source.stop().await;
         }
     }
@@ -332,14 +330,13 @@ impl SourceReporter {
 
     fn update(&self, change: impl FnOnce(&mut SourceEntry)) {
         let Some(inner) = self.toolbox.upgrade() else { return };
-        {
-            let mut state = inner.state();
+        inner.change(|state| {
             let entry = state.sources.get_mut(&self.source);
-            let Some(entry) = entry.filter(|entry| entry.generation == self.generation) else { return };
+            let entry = entry.filter(|entry| entry.generation == self.generation)?;
             change(entry);
             entry.report_state = ReportState::Reported;
-        }
-        inner.rebuild();
+            Some(())
+        });
     }
 }
 
@@ -349,10 +346,12 @@ impl ToolboxInner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new snapshot. Fixed tools first, then sources in order of their names: of two tools of one name the first stays,
-    /// so that no server can take the place of another's tool.
-    fn rebuild(&self) {
+    /// Changes the sources, and with them the registry before anybody sees either: a source that has reported has its tools.
+    fn change<T>(&self, change: impl FnOnce(&mut ToolboxState) -> Option<T>) -> Option<T> {
         let mut state = self.state();
+        let changed = change(&mut state)?;
+        // Fixed tools first, then sources in order of their names: of two tools of one name the first stays, so that no
+        // server can take the place of another's tool.
         let mut builder = RegistryBuilder::default().tools(state.fixed.iter().cloned());
         for entry in state.sources.values() {
             builder = builder.tools(entry.tools.iter().cloned());
@@ -362,6 +361,7 @@ impl ToolboxInner {
         state.rejected = errors.iter().map(rejection_fault).collect();
         drop(state);
         self.changes.send_modify(|changes| *changes += 1);
+        Some(changed)
     }
 }
 

@@ -98,6 +98,18 @@ async fn tools_of_sources_stand_beside_the_fixed_ones() {
     assert!(faults(&toolbox).is_empty());
 }
 
+/// One source wakes whoever waits while the other reports.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn sources_that_have_reported_have_their_tools() {
+    for round in 0..500 {
+        let toolbox = Toolbox::new([]).unwrap();
+        toolbox.add(Scripted::new("mcp:a", Does::Tells(vec![ping("a.one")])));
+        toolbox.add(Scripted::new("mcp:b", Does::Tells(vec![ping("b.one")])));
+        assert!(toolbox.wait_ready(LONG).await.is_empty());
+        assert_eq!(names(&toolbox), ["a.one", "b.one"], "round {round}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_registered_takes_nothing_with_it() {
     let toolbox = Toolbox::new([ping("fixed.one")]).unwrap();
