@@ -531,11 +531,20 @@ async fn delete(
     Query(query): Query<DeletionQuery>,
 ) -> Result<StatusCode, ApiError> {
     principal.require(KeyScope::Chat)?;
-    let outcome = if query.permanent {
-        state.catalog.delete_conversation(&principal.user, &id).await?
-    } else {
-        state.catalog.trash_conversation(&principal.user, &id, now_ms()).await?
+    let user = principal.user.as_str();
+    let remove = || async {
+        if query.permanent {
+            state.catalog.delete_conversation(user, &id).await
+        } else {
+            state.catalog.trash_conversation(user, &id, now_ms()).await
+        }
     };
+    let mut outcome = remove().await?;
+    if let RemovalOutcome::StillRunning { turn_id } = &outcome
+        && state.hub.wait_for_finalize(user, turn_id).await
+    {
+        outcome = remove().await?;
+    }
     match outcome {
         RemovalOutcome::Removed(removed) => {
             // What stays behind of a blob costs room and nothing else: the sweep at the next start finds it.

@@ -122,12 +122,16 @@ async fn rate(
     turn: &str,
     rating: Option<TurnRating>,
 ) -> Result<(), ApiError> {
-    if state.catalog.rate_turn(&principal.user, turn, rating).await? {
+    let user = principal.user.as_str();
+    if state.catalog.rate_turn(user, turn, rating.clone()).await? {
         return Ok(());
     }
-    Err(match state.catalog.turn(&principal.user, turn).await? {
-        None => ApiError::not_found("turn", turn),
-        Some(_) => ApiError::conflict("turn_running", "the turn is still running")
-            .remedy("rate its answer when it has ended"),
-    })
+    if state.catalog.turn(user, turn).await?.is_none() {
+        return Err(ApiError::not_found("turn", turn));
+    }
+    if state.hub.wait_for_finalize(user, turn).await && state.catalog.rate_turn(user, turn, rating).await? {
+        return Ok(());
+    }
+    let running = ApiError::conflict("turn_running", "the turn is still running");
+    Err(running.remedy("rate its answer when it has ended"))
 }

@@ -276,7 +276,7 @@ impl Hub {
     }
 
     /// Waits for a turn whose last event is in the log already, until the catalog knows as well. `false`: it runs.
-    async fn wait_for_finalize(&self, user: &str, turn: &str) -> bool {
+    pub(crate) async fn wait_for_finalize(&self, user: &str, turn: &str) -> bool {
         let turn = TurnId::new(turn);
         let finalized = self.turns().get(&turn).map(|running| running.finalized.clone());
         let Some(finalized) = finalized else {

@@ -410,7 +410,8 @@ async fn every_figure_says_what_has_happened() {
     let rated = server.turn(saying("hello")).await;
     server.follow(&rated, 0).await.rest().await;
     let path = server.url(&format!("/v1/turns/{rated}/rating"));
-    server.client().put(path).json(&json!({"value": "up"})).send().await.unwrap();
+    let answer = server.client().put(path).json(&json!({"value": "up"})).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
     seen.push(until(&server, "throughline_ratings_total{value=\"up\"}", 1.0).await);
 
     // Not one metric is registered and never fed.

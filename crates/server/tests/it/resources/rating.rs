@@ -1,8 +1,10 @@
 //! Ratings of answers.
 
-use super::{ask, ask_as, get, refused, server, turn};
+use super::{ask, ask_as, get, post, refused, server, server_with, turn};
+use crate::support::saying;
 use reqwest::Method;
 use serde_json::{Value, json};
+use throughline_testkit::{ModelScript, ScriptQueue};
 
 async fn rating(server: &crate::support::TestServer, turn: &str) -> Value {
     get(server, &format!("/v1/turns/{turn}")).await["rating"].clone()
@@ -40,6 +42,27 @@ async fn an_answer_is_rated_again_and_not_at_all() {
     assert_eq!(ask(&server, Method::DELETE, path, None).await.0, 204);
     assert_eq!(rating(&server, &turn).await, Value::Null);
     assert_eq!(ask(&server, Method::DELETE, path, None).await.0, 204, "nothing is there, and that is fine");
+}
+
+/// Viewers see the last event before the history has the end.
+#[tokio::test]
+async fn ended_turn_is_rated_or_deleted_at_once() {
+    const TURNS: usize = 40;
+    let server = server_with(ScriptQueue::new(vec![ModelScript::new().say("Hello."); TURNS])).await;
+    for nth in 0..TURNS {
+        let started = post(&server, "/v1/turns", saying("Hi")).await;
+        let (turn, conversation) = (&started["turn_id"], &started["conversation_id"]);
+        let (turn, conversation) = (turn.as_str().unwrap(), conversation.as_str().unwrap());
+        let mut events = server.follow(turn, 0).await;
+        events.until("stream_end").await;
+        let (status, answer) = if nth % 2 == 0 {
+            let body = Some(json!({"value": "up"}));
+            ask(&server, Method::PUT, &format!("/v1/turns/{turn}/rating"), body).await
+        } else {
+            ask(&server, Method::DELETE, &format!("/v1/conversations/{conversation}"), None).await
+        };
+        assert!(matches!(status, 200 | 204), "{nth}: {status} {answer}");
+    }
 }
 
 #[tokio::test]
