@@ -11,12 +11,14 @@ export default class LineReporter implements Reporter {
     const { state, errors } = test.result();
     const { flaky, duration } = test.diagnostic() ?? { flaky: false, duration: 0 };
     const name = `${test.module.relativeModuleId} > ${test.fullName}`;
-    const lines = state === "failed" ? (errors ?? []).flatMap(outputOf).slice(0, OUTPUT_LINES_MAX) : [];
-    const why = lines[0] === undefined ? "" : `: ${lines[0]}`;
     const outcome = state === "passed" && flaky ? "flaky" : state;
+    const lines = (errors ?? []).flatMap(outputOf).slice(0, OUTPUT_LINES_MAX);
+    const why = outcome === "failed" && lines[0] !== undefined ? `: ${lines[0]}` : "";
     const timed = state === "skipped" ? outcome : `${outcome} in ${Math.round(duration)} ms`;
+    // Of a flaky test it stays in the log, for whoever looks for the cause.
+    const head = outcome === "flaky" ? "attempt 1" : "output";
     // On lines of their own, whatever stands in the one before.
-    const all = [`e2e ${timed}: ${name}${why}`, ...lines.map((line) => `e2e output: ${line}`)];
+    const all = [`e2e ${timed}: ${name}${why}`, ...lines.map((line) => `e2e ${head}: ${line}`)];
     process.stdout.write(`${all.join("\n")}\n`);
   }
 }

@@ -65,15 +65,15 @@ test("a dialog that does not come is told of above the page, and comes when it i
   await failed(page).getByRole("button", { name: en.close }).click();
   await expect.poll(() => failed(page).count()).toBe(0);
   await page.unroute("**/assets/picker-*.js");
-  await page.locator(".picker-button").click();
   const dialog = page.locator("dialog.picker");
-  await dialog.or(failed(page)).first().waitFor();
-  if (await failed(page).isVisible()) {
-    // A browser that keeps what has failed: the same click brings a new page.
-    await Promise.all([page.waitForEvent("load"), tryAgain(page).click()]);
-    await page.locator(".picker-button").click();
-  }
-  await dialog.waitFor();
+  // Opened again it is asked for again. A browser that keeps what has failed (Chromium 148, not 156) needs the new page of "Try again".
+  await expect
+    .poll(async () => {
+      const next = (await tryAgain(page).isVisible()) ? tryAgain(page) : page.locator(".picker-button");
+      await next.click({ timeout: 1_000 }).catch(() => {});
+      return await dialog.isVisible();
+    })
+    .toBe(true);
 });
 
 test("a part of a page that the server has renewed is not tried again: the page is loaded anew", async () => {
