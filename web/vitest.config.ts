@@ -6,6 +6,8 @@ const testTimeout = 60_000;
 // One run for all packages. `client/tests` is not among them: those tests run against a server, by Node's own runner.
 export default defineConfig({
   test: {
+    // By default one processor stays free for whoever edits meanwhile.
+    maxWorkers: "100%",
     projects: [
       {
         test: {

@@ -10,8 +10,8 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
-    // Two files at once, each with a browser and a server of its own; more would wait for each other.
-    maxWorkers: 2,
+    // Files at once, each with a browser and a server of its own: three keep two processors busy.
+    maxWorkers: 3,
     // A busy machine fails one of some hundred once in a while; what passed only then is reported as flaky.
     retry: 1,
     // Each may wait for minutes: a page that is broken as a whole would fill the time of all checks.

@@ -28,6 +28,8 @@ page into `web/dist`, and measures its scripts against the budget. The next buil
 
 /// Output folder of the build.
 const DIST: &str = "web/dist";
+/// Names Chromium without windows to the tests of the page.
+const HEADLESS_SHELL: &str = "CHROMIUM_HEADLESS_SHELL";
 /// Inputs of the build.
 const SOURCES: [&str; 11] = [
     "package-lock.json",
@@ -92,7 +94,11 @@ pub(crate) fn is_fresh() -> bool {
 pub(crate) fn in_browser(throughline: &Path) -> Result<ExternalProgram, String> {
     let chromium = chromium().ok_or("Chromium is not installed (CHROMIUM=<path> names one)")?;
     let run = npm_here().args(["run", "--silent", "e2e"]);
-    Ok(run.env("THROUGHLINE_BIN", throughline).env("CHROMIUM", chromium))
+    let run = run.env("THROUGHLINE_BIN", throughline).env("CHROMIUM", chromium);
+    Ok(match headless_shell() {
+        Some(shell) => run.env(HEADLESS_SHELL, shell),
+        None => run,
+    })
 }
 
 /// Draws the page as the server shows it.
@@ -146,8 +152,15 @@ pub(crate) fn chromium() -> Option<PathBuf> {
     named.into_iter().chain(usual).find(|path| path.exists())
 }
 
+/// Chromium without windows, which needs less of the processor: where it is installed, and no other browser is named.
+pub(crate) fn headless_shell() -> Option<PathBuf> {
+    let usual =
+        || std::env::var_os("CHROMIUM").is_none().then(|| PathBuf::from("/usr/bin/chromium-headless-shell"));
+    std::env::var_os(HEADLESS_SHELL).map(PathBuf::from).or_else(usual).filter(|path| path.exists())
+}
+
 /// The packages of the lockfile; inside: why they cannot be had.
-fn installed() -> Result<Result<(), String>> {
+pub(crate) fn installed() -> Result<Result<(), String>> {
     if !ExternalProgram::new("npm").args(["--version"]).succeeds() {
         return Ok(Err("Node.js with npm is not installed".to_owned()));
     }

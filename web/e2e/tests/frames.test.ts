@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { FrameLocator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Visitor } from "../browser.ts";
+import { Visitor, withWholeBrowser } from "../browser.ts";
 import { House } from "../house.ts";
 import { Server } from "../server.ts";
 
@@ -87,6 +87,7 @@ const diagramAttack = (host: string) => `flowchart LR
 `;
 const FOREVER = "<p>before</p><script>for (;;);</script>";
 
+withWholeBrowser();
 const house = House.of(() =>
   Server.scripted([
     { when: { contains: "diagrams", step: 1 }, does: [{ say: DIAGRAMS }] },

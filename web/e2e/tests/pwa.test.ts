@@ -4,11 +4,12 @@
 import type { Page, Worker } from "playwright-core";
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
-import type { Kind, Visitor } from "../browser.ts";
+import { type Kind, type Visitor, withWholeBrowser } from "../browser.ts";
 import { Gate } from "../gate.ts";
 import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
 
+withWholeBrowser();
 const house = House.of(() => Server.start());
 
 /** A title that reads as another one, with what is not seen. */

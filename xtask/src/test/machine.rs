@@ -17,12 +17,13 @@ const HOLE_MIN: Duration = Duration::from_millis(500);
 pub(crate) fn versions() -> Vec<String> {
     let server = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let initdb = server.map(|entry| entry.path().join("bin/initdb")).max();
-    let programs: [Option<PathBuf>; 6] = [
+    let programs: [Option<PathBuf>; 7] = [
         Some("rustc".into()),
         Some("node".into()),
         Some("npm".into()),
         Some("python3".into()),
         web::chromium(),
+        web::headless_shell(),
         initdb,
     ];
     programs.into_iter().flatten().filter_map(|program| version(&program)).collect()
