@@ -28,7 +28,7 @@ pub(crate) fn store(options: &BenchOptions) -> Result<String> {
         "--package",
         "throughline-store",
         "--features",
-        "postgres",
+        "postgres,raw-sqlx",
         "--bench",
         "store",
         "--no-run",

@@ -2,8 +2,6 @@
 
 use crate::clock::processor_seconds;
 use anyhow::{Result, ensure};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection};
 
 const TABLE: &str =
     "CREATE TABLE journal (id INTEGER PRIMARY KEY, turn INTEGER, seq INTEGER, kind TEXT, data BLOB)";
@@ -36,7 +34,11 @@ pub fn rusqlite(events: usize, batch: usize, full: bool) -> Result<f64> {
     Ok(cost)
 }
 
+#[cfg(feature = "raw-sqlx")]
 pub async fn sqlx(events: usize, batch: usize, full: bool) -> Result<f64> {
+    use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+    use sqlx::{ConnectOptions, Connection};
+
     let folder = tempfile::tempdir()?;
     let synchronous = if full { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
     let mut connection = SqliteConnectOptions::new()
@@ -70,4 +72,9 @@ pub async fn sqlx(events: usize, batch: usize, full: bool) -> Result<f64> {
     let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM journal").fetch_one(&mut connection).await?;
     ensure!(rows as usize == events, "{rows} rows of {events}");
     Ok(cost)
+}
+
+#[cfg(not(feature = "raw-sqlx"))]
+pub async fn sqlx(_events: usize, _batch: usize, _full: bool) -> Result<f64> {
+    anyhow::bail!("without the feature raw-sqlx")
 }
