@@ -4,6 +4,7 @@
 
 mod closing;
 mod flakes;
+mod installs;
 mod machine;
 mod packages;
 mod programs;
@@ -18,6 +19,7 @@ use crate::{TaskVerb, arch, documents, package, sim, typescript, verify, web};
 use anyhow::{Result, bail};
 use closing::RunReport;
 use flakes::KnownFlakes;
+use installs::Installs;
 use machine::MachineWatch;
 use programs::TestPrograms;
 use report::{Flake, TestReport};
@@ -123,7 +125,9 @@ fn run(words: Vec<String>) -> Result<()> {
         "property tests: {SEED_VARIABLE}={}",
         std::env::var(SEED_VARIABLE).unwrap_or_else(|_| "random".to_owned())
     );
-    let mut run = run_checks(CHECKS.into_iter().filter(|check| is_wanted(check.0)), fails_fast);
+    let checks: Vec<_> = CHECKS.into_iter().filter(|check| is_wanted(check.0)).collect();
+    let names: Vec<_> = checks.iter().map(|check| check.0).collect();
+    let mut run = run_checks(checks.into_iter(), Installs::begin(&names), fails_fast);
     println!();
     known_flakes.judge(&mut run.tests);
     if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
@@ -135,7 +139,11 @@ fn run(words: Vec<String>) -> Result<()> {
     if run.tests.failed > 0 { bail!("not everything passed") } else { Ok(()) }
 }
 
-fn run_checks(checks: impl Iterator<Item = (&'static str, CheckFn)>, fails_fast: bool) -> RunReport {
+fn run_checks(
+    checks: impl Iterator<Item = (&'static str, CheckFn)>,
+    mut installs: Installs,
+    fails_fast: bool,
+) -> RunReport {
     let mut run = RunReport::default();
     let mut machine = MachineWatch::start();
     let run_started_at = Instant::now();
@@ -151,6 +159,7 @@ fn run_checks(checks: impl Iterator<Item = (&'static str, CheckFn)>, fails_fast:
         }
         println!("==> {name}");
         let started_at = Instant::now();
+        installs.wait_before(name);
         let outcome = check();
         let seconds = started_at.elapsed().as_secs();
         let strain = machine.lap();
@@ -286,7 +295,7 @@ fn corpus_through_the_command() -> Result<CheckOutcome> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CheckFn, CheckOutcome, run_checks};
+    use super::{CheckFn, CheckOutcome, Installs, run_checks};
     use anyhow::bail;
 
     const PASSES: CheckFn = || Ok(CheckOutcome::Passed("it is so".to_owned()));
@@ -295,7 +304,7 @@ mod tests {
     /// Runs these checks: how many passed and failed, and those that were not run.
     #[track_caller]
     fn check(checks: &[(&'static str, CheckFn)], fails_fast: bool, counts: (usize, usize), not_run: &[&str]) {
-        let run = run_checks(checks.iter().copied(), fails_fast);
+        let run = run_checks(checks.iter().copied(), Installs::default(), fails_fast);
         assert_eq!((run.tests.passed, run.tests.failed), counts, "{:?}", run.tests);
         assert_eq!(run.not_run, not_run);
     }

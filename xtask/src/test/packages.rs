@@ -68,7 +68,7 @@ pub(crate) fn check_clients() -> Result<CheckOutcome> {
 }
 
 /// Node 24, installed once; inside: why it cannot be had.
-fn node_24() -> Result<Result<PathBuf, String>> {
+pub(super) fn node_24() -> Result<Result<PathBuf, String>> {
     let folder = program::target()?.join("node24");
     let node = folder.join("node_modules/.bin/node");
     if ExternalProgram::new(&node).args(["--version"]).succeeds() {
@@ -104,7 +104,7 @@ fn check_with(packages: &TestPackages, variables: &[(&str, PathBuf)]) -> Result<
 }
 
 /// The folder of the packages, or why they cannot be had.
-fn installed(packages: &TestPackages) -> Result<Result<PathBuf, String>> {
+pub(super) fn installed(packages: &TestPackages) -> Result<Result<PathBuf, String>> {
     let folder = program::target()?.join(packages.folder_name);
     let done = folder.join("installed");
     let pinned = pins(packages.pins)?;

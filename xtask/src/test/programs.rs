@@ -5,7 +5,7 @@
 
 use super::report::{FailedTest, Flake, ProgramOutput, TestReport};
 use crate::program::{self, BuiltExecutable, EndedProgram, ExternalProgram};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use std::ffi::{OsStr, OsString};
 use std::num::NonZero;
 use std::time::{Duration, Instant};
@@ -48,18 +48,19 @@ impl TestPrograms<'_> {
     /// # Errors
     /// They cannot be built.
     pub(crate) fn run(&self) -> Result<TestReport> {
-        let mut report = TestReport::default();
-        let mut failed = Vec::new();
-        for built in self.build()? {
-            let program = TestProgram::new(&built, &self.variables);
-            println!("     Running {}", program.name);
-            for test in program.run(&self.filters(&program.name), &mut report, SILENCE_MAX)? {
-                failed.push((built.clone(), test));
+        let programs = self.build()?;
+        let (mut report, failed) = std::thread::scope(|scope| -> Result<_> {
+            // Beside the programs, some of which do little but wait.
+            let examples = self.modules.is_empty().then(|| scope.spawn(|| self.run_examples()));
+            let (mut report, failed) = self.run_programs(programs)?;
+            if let Some(examples) = examples {
+                let examples = examples.join().map_err(|_| anyhow!("the thread of the examples panicked"))?;
+                let (lines, examples) = examples?;
+                println!("     Running the examples of the documentation\n{}", lines.join("\n"));
+                report.append(examples);
             }
-        }
-        if self.modules.is_empty() {
-            self.run_examples(&mut report)?;
-        }
+            Ok((report, failed))
+        })?;
         if failed.len() > AGAIN_MAX {
             println!("{} tests failed: too many to be run again", failed.len());
         }
@@ -76,6 +77,23 @@ impl TestPrograms<'_> {
             }
         }
         Ok(report)
+    }
+
+    /// Runs each once; the second value has the tests that failed.
+    fn run_programs(
+        &self,
+        programs: Vec<BuiltExecutable>,
+    ) -> Result<(TestReport, Vec<(BuiltExecutable, FailedTest)>)> {
+        let mut report = TestReport::default();
+        let mut failed = Vec::new();
+        for built in programs {
+            let program = TestProgram::new(&built, &self.variables);
+            println!("     Running {}", program.name);
+            for test in program.run(&self.filters(&program.name), &mut report, SILENCE_MAX)? {
+                failed.push((built.clone(), test));
+            }
+        }
+        Ok((report, failed))
     }
 
     /// In an order of their own: cargo's is the one in which they happened to be ready.
@@ -98,15 +116,16 @@ impl TestPrograms<'_> {
         of_this.map(|(_, module)| format!("{module}::")).collect()
     }
 
-    fn run_examples(&self, report: &mut TestReport) -> Result<()> {
-        println!("     Running the examples of the documentation");
+    /// Runs the examples; returns the lines that they print, and their report.
+    fn run_examples(&self) -> Result<(Vec<String>, TestReport)> {
         let words = ["test", "--workspace", "--doc", "--no-fail-fast", "--", "--show-output"];
-        let mut output = ProgramOutput::default();
+        let (mut shown, mut output) = (Vec::new(), ProgramOutput::default());
         let status = with_variables(ExternalProgram::cargo().args(words), &self.variables).lines(|line| {
             if output.take(line, Duration::ZERO) {
-                println!("{line}");
+                shown.push(line.to_owned());
             }
         })?;
+        let mut report = TestReport::default();
         let failed = std::mem::take(&mut output.failed_tests);
         if !status.success() && failed.is_empty() {
             report.fail_with(
@@ -118,7 +137,7 @@ impl TestPrograms<'_> {
             report.fail_with(format!("example {}", test.name), test.output);
         }
         report.add(output);
-        Ok(())
+        Ok((shown, report))
     }
 }
 
@@ -159,7 +178,7 @@ impl<'a> TestProgram<'a> {
                 report.fail_with(line, output.last_lines.iter().cloned().collect());
             }
         }
-        let durations = output.durations(threads());
+        let durations = output.durations(self.threads());
         report.durations.extend(
             durations.into_iter().map(|(test, duration)| (format!("{} {test}", self.name), duration)),
         );
@@ -195,6 +214,16 @@ impl<'a> TestProgram<'a> {
         Ok(())
     }
 
+    /// Tests at once. Those of a crate wait for much, so that two for each processor keep it busy; a program beside them is
+    /// one of tests that load the machine themselves.
+    fn threads(&self) -> usize {
+        let named = std::env::var("RUST_TEST_THREADS").ok().and_then(|threads| threads.parse().ok());
+        let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
+        named.unwrap_or_else(|| {
+            if self.name.ends_with(&format!("::{PROGRAM}")) { 2 * processors() } else { processors() }
+        })
+    }
+
     /// Why a test is not run again.
     fn reason_against(&self, test: &FailedTest) -> Option<&'static str> {
         if test.found_an_input {
@@ -223,6 +252,7 @@ impl<'a> TestProgram<'a> {
             .without_our_package()
             .inside(&self.built.package_folder)
             .env("CARGO_MANIFEST_DIR", &self.built.package_folder)
+            .env("RUST_TEST_THREADS", self.threads().to_string())
             .args(words)
             .args(["--show-output"]);
         let started_at = Instant::now();
@@ -233,12 +263,6 @@ impl<'a> TestProgram<'a> {
         })?;
         Ok((output, ended))
     }
-}
-
-/// As many as the runner of tests takes.
-fn threads() -> usize {
-    let named = std::env::var("RUST_TEST_THREADS").ok().and_then(|threads| threads.parse().ok());
-    named.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get))
 }
 
 fn with_variables(program: ExternalProgram, variables: &[(&str, OsString)]) -> ExternalProgram {

@@ -109,6 +109,13 @@ pub(crate) fn quick() -> Result<QuickRun> {
     Ok(QuickRun { worked: cells - unexpected.len(), flakes: flakes.collect(), unexpected, not_run })
 }
 
+/// Installs the quick ones; the run reports what could not be installed.
+pub(crate) fn install_quick() {
+    for client in CLIENTS.iter().filter(|client| client.is_quick) {
+        let _ = packages::installed(client);
+    }
+}
+
 /// The clients that were run, and why others were not.
 fn run_all(is_wanted: fn(&MatrixClient) -> bool) -> Result<(Vec<ClientRun>, Vec<String>)> {
     let (mut installed, mut not_run) = (Vec::new(), Vec::new());

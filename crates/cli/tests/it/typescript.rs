@@ -55,7 +55,9 @@ fn its_own_tests_pass_against_the_server_with_the_demo_model() {
     let base = format!("http://{}", server.address());
     let variables =
         [("BASE_URL", base.as_str()), ("KEY", server.token().unwrap()), ("NO_PROXY", "127.0.0.1")];
-    let said = check(&packages, "node", &["--test", "--test-reporter=tap", "tests/*.test.ts"], &variables);
+    // All files at once: each waits for most of its time.
+    let words = ["--test", "--test-concurrency=3", "--test-reporter=tap", "tests/*.test.ts"];
+    let said = check(&packages, "node", &words, &variables);
     let passed = said.lines().find_map(|line| line.strip_prefix("# pass ")?.parse::<u32>().ok());
     assert!(passed.is_some_and(|passed| passed >= 20), "{said}");
     for line in said.lines().filter(|line| line.contains("# SKIP")) {
