@@ -195,6 +195,7 @@ fn run_checks(
             stopped_by = stopped_by.or(Some(name));
         }
     }
+    installs.wait();
     run.took = run_started_at.elapsed();
     run
 }

@@ -40,9 +40,14 @@ impl Installs {
 
     /// Before a check that needs packages: waits until all of them are there, so that nothing is installed twice at once.
     pub(super) fn wait_before(&mut self, check: &str) {
-        if CHECKS.contains(&check)
-            && let Some(worker) = self.worker.take()
-        {
+        if CHECKS.contains(&check) {
+            self.wait();
+        }
+    }
+
+    /// Waits until all of them are there. Left alone, the next run would meet them.
+    pub(super) fn wait(&mut self) {
+        if let Some(worker) = self.worker.take() {
             // What it could not do, the check reports.
             let _ = worker.join();
         }

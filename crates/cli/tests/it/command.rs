@@ -3,6 +3,7 @@
 use crate::support::commands::COMMANDS;
 use crate::support::throughline;
 use serde_json::Value;
+use std::path::PathBuf;
 
 fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
     let (mut command, _folder) = throughline();
@@ -363,26 +364,49 @@ fn a_dead_mcp_server_costs_other_commands_one_line_and_doctor_tells_the_rest() {
     assert!(said.contains("File server.py, line 9"), "{said}");
 }
 
-/// The binary as a user that nothing else runs as, if we may choose; `None` = that user may not reach it.
+/// A user that nothing else runs as, if we may choose, and the command in a folder that this user may reach.
 #[cfg(target_os = "linux")]
-fn as_another_user(program: &str) -> Option<std::process::Command> {
-    use std::os::unix::fs::MetadataExt;
-    use std::os::unix::process::CommandExt;
-    const NOBODY: u32 = 64_917;
-    let with_user = |mut command: std::process::Command| {
-        if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
-            command.uid(NOBODY).gid(NOBODY);
+struct OtherUser {
+    folder: tempfile::TempDir,
+}
+
+#[cfg(target_os = "linux")]
+impl OtherUser {
+    /// `None`: that user may not run what stands in the folder for temporary files.
+    fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let other = Self { folder };
+        let built = assert_cmd::cargo::cargo_bin("throughline");
+        // What was built may lie in a home that is closed to others. It is large, so a second name will do.
+        if std::fs::hard_link(&built, other.binary()).is_err() {
+            std::fs::copy(&built, other.binary()).unwrap();
         }
-        command.current_dir("/").env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C.UTF-8");
-        command
-    };
-    let binary = assert_cmd::cargo::cargo_bin("throughline");
-    let mut reached = with_user(std::process::Command::new(binary));
-    if !reached.arg("--version").output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: another user may not run what was built here");
-        return None;
+        let reached = other.command(other.binary()).arg("--version").output();
+        if !reached.is_ok_and(|output| output.status.success()) {
+            println!("skipped: another user may not run what stands in the folder for temporary files");
+            return None;
+        }
+        Some(other)
     }
-    Some(with_user(std::process::Command::new(program)))
+
+    fn binary(&self) -> PathBuf {
+        self.folder.path().join("throughline")
+    }
+
+    /// A program in that folder, with nothing of our environment.
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> std::process::Command {
+        use std::os::unix::fs::MetadataExt;
+        use std::os::unix::process::CommandExt;
+        const ID: u32 = 64_917;
+        let mut command = std::process::Command::new(program);
+        if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+            command.uid(ID).gid(ID);
+        }
+        command.current_dir(self.folder.path()).env_clear();
+        command.env("PATH", "/usr/bin:/bin").env("LC_ALL", "C.UTF-8");
+        command
+    }
 }
 
 /// A system without room for one more thread is an error with a remedy, not a panic.
@@ -391,12 +415,12 @@ fn as_another_user(program: &str) -> Option<std::process::Command> {
 fn without_a_thread_to_be_had_it_says_so() {
     // Nothing binds root, which is why it is another user; and of that one it is this process alone. Shells do not agree on
     // the letter. With three there is room for a thread, and not for all.
+    let Some(other) = OtherUser::new() else { return };
     for most in [1, 3] {
-        let Some(mut command) = as_another_user("sh") else { return };
         let bound = format!(
             "if (ulimit -u {most}) 2>/dev/null; then ulimit -u {most}; else ulimit -p {most}; fi; exec \"$0\" doctor"
         );
-        let output = command.args(["-c", &bound]).arg(assert_cmd::cargo::cargo_bin("throughline")).output();
+        let output = other.command("sh").args(["-c", &bound]).arg(other.binary()).output();
         let output = output.unwrap();
         let complained = String::from_utf8_lossy(&output.stderr);
         if most == 3 && output.status.success() {
@@ -413,14 +437,12 @@ fn without_a_thread_to_be_had_it_says_so() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_program_without_a_sandbox_cannot_read_our_environment() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let Some(other) = OtherUser::new() else { return };
     let looks = "[commands.\"own.look\"]\ndescription = \"Looks\"\ninput = \"none\"\neffect = \"pure\"\nsandbox = { mode = \"off\" }\n\
                  argv = [\"sh\", \"-c\", \"cat /proc/[0-9]*/environ 2>/dev/null | tr '\\\\0' '\\\\n'\"]\n";
-    std::fs::write(folder.path().join("throughline.toml"), looks).unwrap();
-    let binary = assert_cmd::cargo::cargo_bin("throughline");
-    let Some(mut command) = as_another_user(binary.to_str().unwrap()) else { return };
-    command.current_dir(folder.path()).env("THROUGHLINE_DATA", folder.path().join("data"));
+    std::fs::write(other.folder.path().join("throughline.toml"), looks).unwrap();
+    let mut command = other.command(other.binary());
+    command.env("THROUGHLINE_DATA", other.folder.path().join("data"));
     let output =
         command.args(["tools", "call", "own.look", "{}"]).env("OPENAI_API_KEY", "sk-canary-4711").output();
     let output = output.unwrap();
