@@ -116,6 +116,7 @@ pub fn dialect(dialect: Dialect, data: &[u8]) {
         profile: UpstreamProfile {
             leaked_calls: if run { LeakedCalls::Run } else { LeakedCalls::Report },
             sequential_calls: seed & 0x40 != 0,
+            finish_reason_ends: seed & 0x50 == 0x50,
             cumulative_arguments: seed & 0x60 == 0x60,
             ..UpstreamProfile::default()
         },

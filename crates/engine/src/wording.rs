@@ -310,6 +310,10 @@ pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
         ProblemKind::StreamReplaced => Some(
             "The reply was asked for again, whole. `streaming = \"off\"` for this upstream saves the first attempt.".into(),
         ),
+        ProblemKind::ForeignEnd => Some(
+            "`[DONE]` is not this format's end, and proxies send it after a torn reply, too. Without the format's own end nothing with effects of this reply runs."
+                .into(),
+        ),
         ProblemKind::LimitReached { .. } => Some("Raise the limit of this name if the content is wanted.".into()),
         _ => None,
     }

@@ -181,6 +181,9 @@ impl StepDecoder {
             ActiveFramer::Body(bytes) => stage.decode_body(bytes, sink),
         }
         if !self.stage.over {
+            if self.stage.state.finish_reason_ends() {
+                StepWriter::new(&mut self.stage.state, sink).complete();
+            }
             self.stage.end(sink);
         }
     }
@@ -357,9 +360,7 @@ impl PayloadDecoder {
         }
         self.saw_payload = true;
         if trimmed == "[DONE]" {
-            let mut step = StepWriter::new(&mut self.state, sink);
-            step.complete();
-            return self.end(sink);
+            return self.end_marker(sink);
         }
         match JsonRef::parse(trimmed) {
             Ok(json) => {
@@ -383,6 +384,18 @@ impl PayloadDecoder {
                     step.problem(ProblemKind::InvalidEvent, &format!("{error}: {}", excerpt_of(trimmed)));
                 }
             }
+        }
+    }
+
+    /// `[DONE]` ends a step where it is the dialect's own marker; elsewhere a proxy adds it even to a torn stream, so it
+    /// counts after the dialect's own finish only, and is read over before (F8).
+    fn end_marker(&mut self, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        let mut step = StepWriter::new(&mut self.state, sink);
+        if self.dialect.ends_with_done() || step.is_finished() {
+            step.complete();
+            self.end(sink);
+        } else {
+            step.problem(ProblemKind::ForeignEnd, "[DONE]");
         }
     }
 

@@ -52,6 +52,9 @@ pub struct UpstreamProfile {
     pub placeholder_arguments: bool,
     /// Calls come one after another, so the next one seals the one before. Default false.
     pub sequential_calls: bool,
+    /// A reply ends with its finish reason, and no end marker follows (gateways of Anthropic Messages that leave out
+    /// `message_stop`: esengine/DeepSeek-Reasonix#8756). Default false: such a reply counts as torn.
+    pub finish_reason_ends: bool,
     /// Default: report.
     pub leaked_calls: LeakedCalls,
     /// Default: none.
@@ -90,6 +93,7 @@ impl Default for UpstreamProfile {
             cumulative_arguments: false,
             placeholder_arguments: false,
             sequential_calls: false,
+            finish_reason_ends: false,
             leaked_calls: LeakedCalls::Report,
             reasoning_echo: ReasoningEcho::None,
             tool_id_format: ToolIdFormat::Any,

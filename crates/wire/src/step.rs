@@ -153,6 +153,11 @@ impl StepState {
         self.epoch
     }
 
+    /// The bytes have ended after a finish reason, and by its profile that is how this upstream ends.
+    pub(crate) fn finish_reason_ends(&self) -> bool {
+        self.profile.finish_reason_ends && self.first.finish.is_some()
+    }
+
     pub(crate) fn event_bytes_max(&self) -> usize {
         self.limits.event_bytes_max
     }
@@ -312,6 +317,18 @@ impl<'s> StepWriter<'s> {
     /// The call that `key` names now.
     pub(crate) fn slot_of_block(&mut self, key: u64) -> Option<CallSlot> {
         self.calls().slot_of_block(key)
+    }
+
+    /// The call that a fragment belongs to whose block or item number is no call's: the only one that is open, if there is
+    /// one.
+    pub(crate) fn adopt(&mut self, fragment: &str) -> Option<CallSlot> {
+        self.state.note_effect();
+        self.with_calls(|calls, out, at| calls.adopt(fragment, out, at))
+    }
+
+    /// A call with a head has these arguments already.
+    pub(crate) fn has_arguments(&mut self, text: &str) -> bool {
+        self.calls().has_arguments(text)
     }
 
     /// Argument text follows: a JSON string's content.

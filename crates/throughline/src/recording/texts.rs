@@ -141,6 +141,14 @@ pub fn problem_text(kind: &ProblemKind, language: UserLanguage) -> String {
             "More arguments came when they were complete already. The call begins anew.",
             "参数完整之后又来了更多，调用重新开始。",
         ),
+        P::MisnumberedFragment => (
+            "A piece of arguments has a number that is no call's. It went to the only call that was open.",
+            "参数片段的编号不属于任何调用，已归入唯一未完成的调用。",
+        ),
+        P::ForeignEnd => (
+            "An end marker of another format came before the reply's own end. It ends nothing.",
+            "在回答自身的结束标记之前出现了另一种格式的结束标记，不算结束。",
+        ),
         P::Ambiguous => ("It can be read in two ways. Nothing is guessed.", "有两种读法，不作猜测。"),
         P::LeakedCall { format } => {
             return language.pick(

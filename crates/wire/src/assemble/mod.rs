@@ -13,9 +13,10 @@ use crate::profile::{LeakedCalls, UpstreamProfile};
 use crate::step::{EventSink, excerpt_of};
 use crate::text::clean_name;
 use crate::vocabulary::{
-    ArgumentRepair, BrokenCall, CallKind, CallSlot, ProblemKind, RawArguments, SealEvidence, StepEvent,
-    StepProblem, UpstreamCallId, WireName,
+    ArgumentRepair, BrokenCall, CallArguments, CallKind, CallSlot, ProblemKind, RawArguments, SealEvidence,
+    StepEvent, StepProblem, UpstreamCallId, WireName,
 };
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// First data of a call in a dialect with blocks or whole calls.
@@ -55,6 +56,8 @@ pub(crate) struct CallAssembler {
     generation: u64,
     /// `calls_per_step_max` has been reported.
     limit_reported: bool,
+    /// A fragment that no call owns was dropped at that limit.
+    orphan_dropped: bool,
 }
 
 /// Stands for a call beyond `calls_per_step_max`: nothing that is reported about it has any effect.
@@ -83,6 +86,8 @@ struct CallInProgress {
     announced: bool,
     ending: SealState,
     too_large: bool,
+    /// It took in fragments under a number that is no call's, and that was reported.
+    is_misnumbered: bool,
     source: CallSource,
 }
 
@@ -93,6 +98,8 @@ enum CallSource {
     Field,
     /// A block in the text (text mode): only its END marker seals it, and no field adds to it.
     Block,
+    /// A generation of the reply that the upstream has begun again: nothing of it counts.
+    Void,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +121,16 @@ impl CallInProgress {
         !self.text().is_empty()
     }
 
+    /// Neither an id nor a name has arrived: nobody has said that there is such a call.
+    fn is_headless(&self) -> bool {
+        self.id.is_empty() && self.name.is_empty()
+    }
+
+    /// Fragments of arguments that no call owns, made visible as a call of their own (T16, T19).
+    fn is_orphan(&self) -> bool {
+        self.source == CallSource::Field && self.is_headless() && !self.text().trim_ascii().is_empty()
+    }
+
     fn clear_text(&mut self) {
         self.reader = ArgumentsReader::default();
         self.free_text.clear();
@@ -133,6 +150,7 @@ impl CallAssembler {
             offered: offered.to_vec(),
             generation: 0,
             limit_reported: false,
+            orphan_dropped: false,
         }
     }
 
@@ -205,6 +223,10 @@ impl CallAssembler {
                 let limit = "calls_per_step_max".to_owned();
                 report(out, ProblemKind::LimitReached { limit }, at, head.name, None);
             }
+            if head.id.is_empty() && head.name.is_empty() {
+                self.orphan_dropped = true;
+                self.break_empty_calls(out);
+            }
             return DROPPED;
         }
         self.generation += 1;
@@ -230,6 +252,7 @@ impl CallAssembler {
             announced: false,
             ending: SealState::Open,
             too_large: false,
+            is_misnumbered: false,
             source: CallSource::Field,
         });
         // A call that opens tells that the names before it are whole.
@@ -312,6 +335,7 @@ impl CallAssembler {
             return;
         }
         let Some(call) = self.calls.get_mut(slot.0 as usize) else { return };
+        let was_orphan = call.is_orphan();
         if call.kind == CallKind::Custom {
             call.free_text.push_str(text);
         } else {
@@ -323,6 +347,10 @@ impl CallAssembler {
             call.last_fragment_at = known.len();
             call.reader.push(text);
         }
+        if !was_orphan && call.is_orphan() {
+            self.break_empty_calls(out);
+        }
+        let Some(call) = self.call(slot) else { return };
         if call.announced {
             out(StepEvent::CallArguments { slot, delta: Cow::Borrowed(text) });
             // Closed at the top level: evidence, unless it could be a placeholder or a snapshot. `{}` never is.
@@ -418,19 +446,20 @@ impl CallAssembler {
         for slot in (0..self.calls.len() as u32).map(CallSlot) {
             self.announce(slot, out);
             let Some(call) = self.call_mut(slot) else { continue };
+            // Its number and id may come again for a call of the new generation.
+            (call.index, call.block, call.source) = (None, None, CallSource::Void);
+            call.id.clear();
             match std::mem::replace(&mut call.ending, SealState::Broken) {
                 SealState::Broken => continue,
                 SealState::Sealed(_) => out(StepEvent::CallReopened { slot }),
                 SealState::Open => {}
             }
             let raw = RawArguments(call.text().to_owned());
-            // Its number and id may come again for a call of the new generation.
-            (call.index, call.block) = (None, None);
-            call.id.clear();
             let message = "the upstream began the reply again".to_owned();
             out(StepEvent::CallBroken { slot, reason: BrokenCall::Ambiguous { message }, raw });
         }
         self.generation += 1;
+        self.orphan_dropped = false;
     }
 
     /// A call that must not run, whatever was reported about it before. `raw` is what the model wrote; `None` = its
@@ -496,9 +525,11 @@ impl CallAssembler {
             self.append(slot, lone.encode_utf8(&mut [0; 4]), out, at);
         }
         self.announce(slot, out);
+        let has_orphans = self.has_orphans();
         let profile = &self.profile;
         let Some(call) = self.calls.get_mut(slot.0 as usize) else { return };
-        match finalize::finalize_arguments(call, cut, profile) {
+        let result = finalize::finalize_arguments(call, cut, profile);
+        match result.and_then(|arguments| if has_orphans { sure_of(arguments) } else { Ok(arguments) }) {
             Ok(mut arguments) => {
                 if call.carry.had_lone() {
                     arguments.repairs.push(ArgumentRepair::LoneSurrogate);
@@ -522,6 +553,56 @@ impl CallAssembler {
         }
     }
 
+    // --- fragments that no call owns ---
+
+    /// The call that a fragment belongs to whose number or id is no call's: the only one that is open (T19). Reported once
+    /// for each call; with several open ones nothing is guessed.
+    pub(crate) fn adopt(&mut self, fragment: &str, out: EventSink<'_>, at: u64) -> Option<CallSlot> {
+        let mut open = self
+            .calls
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, call)| call.source == CallSource::Field && call.ending == SealState::Open);
+        match (open.next(), open.next()) {
+            (Some((slot, call)), None) if !call.is_headless() => {
+                let slot = CallSlot(slot as u32);
+                if !std::mem::replace(&mut call.is_misnumbered, true) {
+                    report(out, ProblemKind::MisnumberedFragment, at, fragment, Some(slot));
+                }
+                Some(slot)
+            }
+            (Some(_), Some(_)) => {
+                report(out, ProblemKind::Ambiguous, at, fragment, None);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// A call with a head has these arguments already.
+    pub(crate) fn has_arguments(&self, text: &str) -> bool {
+        let has = |call: &CallInProgress| call.text() == text || is_same_document(call.text(), text);
+        self.calls.iter().any(|call| !call.is_headless() && has(call))
+    }
+
+    fn has_orphans(&self) -> bool {
+        self.orphan_dropped || self.calls.iter().any(CallInProgress::is_orphan)
+    }
+
+    /// Takes back calls that were sealed without arguments: what they lack may be what just came without an owner.
+    fn break_empty_calls(&mut self, out: EventSink<'_>) {
+        for slot in (0..self.calls.len() as u32).map(CallSlot) {
+            let Some(call) = self.call(slot) else { continue };
+            let is_sealed = call.source == CallSource::Field && matches!(call.ending, SealState::Sealed(_));
+            if is_sealed
+                && let Ok(arguments) = finalize::finalize_arguments(call, StepEnding::Whole, &self.profile)
+                && let Err(why) = sure_of(arguments)
+            {
+                self.break_call(slot, why, None, out);
+            }
+        }
+    }
+
     // --- inside ---
 
     fn call(&self, slot: CallSlot) -> Option<&CallInProgress> {
@@ -538,6 +619,21 @@ impl CallAssembler {
 enum StepEnding {
     Whole,
     Cut,
+}
+
+/// Refuses empty arguments, for a step with fragments that no call owns: they may be the arguments.
+fn sure_of(arguments: CallArguments) -> Result<CallArguments, BrokenCall> {
+    let is_empty = match &arguments.value {
+        Value::Object(members) => members.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    if !is_empty {
+        return Ok(arguments);
+    }
+    let message =
+        "none came for this call, and fragments of arguments came that belong to no call".to_owned();
+    Err(BrokenCall::Ambiguous { message })
 }
 
 fn is_empty_object(text: &str) -> bool {

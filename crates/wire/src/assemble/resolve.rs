@@ -36,6 +36,14 @@ impl CallAssembler {
             }
             return None;
         }
+        if candidate.is_none() && delta.index.is_some() && delta.id.is_empty() && delta.name.is_empty() {
+            let fragment = arguments.unwrap_or_default();
+            if let Some(slot) = self.adopt(fragment, out, at) {
+                self.append_any(slot, delta.arguments, out, at);
+                // The same number may be another call's when this one is complete: no slot to rely on.
+                return None;
+            }
+        }
         let delta_kind = candidate.map_or(DeltaKind::NewCall, |slot| self.classify(slot, &delta, arguments));
         let slot = match (delta_kind, candidate) {
             (DeltaKind::Repetition, _) => return None,
@@ -48,7 +56,12 @@ impl CallAssembler {
                 self.open_at(delta.index, self.position(delta.index), head, out, at)
             }
         };
-        match delta.arguments {
+        self.append_any(slot, delta.arguments, out, at);
+        (slot != DROPPED).then_some(slot)
+    }
+
+    fn append_any(&mut self, slot: CallSlot, arguments: Option<&JsonRef<'_>>, out: EventSink<'_>, at: u64) {
+        match arguments {
             Some(json) if json.is_string() => {
                 if let Some(body) = json.string_body() {
                     self.append_json_body(slot, body, out, at);
@@ -60,7 +73,6 @@ impl CallAssembler {
             }
             _ => {}
         }
-        (slot != DROPPED).then_some(slot)
     }
 
     /// The call that this entry would continue, if it continues one.

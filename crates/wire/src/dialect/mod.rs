@@ -170,6 +170,10 @@ pub(crate) trait DialectDecoder: Send {
     fn ignored_members(&self) -> Option<&'static [&'static str]> {
         None
     }
+    /// `[DONE]` is the dialect's own end marker. In all others it is what a proxy adds, whatever happened before it (F8).
+    fn ends_with_done(&self) -> bool {
+        false
+    }
     /// The dialect also streams as a top-level JSON array (Gemini without `alt=sse`).
     fn streams_json_array(&self) -> bool {
         false

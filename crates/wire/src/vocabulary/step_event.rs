@@ -343,6 +343,10 @@ pub enum ProblemKind {
     ContradictedSeal,
     /// Two readings were possible.
     Ambiguous,
+    /// A fragment of arguments under a number or id that is no call's; it went to the only call that was open.
+    MisnumberedFragment,
+    /// An end marker of another format, before the format's own finish; not taken for the end.
+    ForeignEnd,
     /// A tool call written as text, in the named format.
     LeakedCall {
         /// The format: `hermes`, `mistral`, ...

@@ -73,6 +73,9 @@ impl Quirk {
             b'B' if self.id == "B1" => &[Dialect::BedrockConverse, Dialect::BedrockAnthropic],
             b'B' => &[Dialect::BedrockConverse],
             b'W' => &[],
+            b'F' if self.id == "F8" => {
+                &[Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini, Dialect::Cohere]
+            }
             b'R' if self.id == "R5" => {
                 &[Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini]
             }

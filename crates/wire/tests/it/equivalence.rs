@@ -21,15 +21,12 @@ const BATCH: usize = 2_000;
 
 /// Own fixtures of bytes that the naive reader gets wrong: it would have to be as clever as the decoder. Their documented
 /// answers are in `fixtures.rs`; here they are only cut.
-const BEYOND_THE_ORACLE: [&str; 36] = [
+pub const BEYOND_THE_ORACLE: [&str; 31] = [
     "anthropic/a3-input-object-in-delta",
     "anthropic/n3-cut-before-arguments",
-    "anthropic/n7-done-marker",
     "anthropic/n7-no-type-at-all",
     "anthropic/n8-other-message",
-    "anthropic/n9-delta-without-start",
     "bedrock/b1-error-frame",
-    "bedrock/b2-arguments-without-start",
     "bedrock/b2-cut-before-arguments",
     "bedrock/b2-malformed-tool-use",
     "bedrock/body-error",
@@ -50,13 +47,11 @@ const BEYOND_THE_ORACLE: [&str; 36] = [
     "ollama/t15-list-again-with-done",
     "ollama/t16-phantom",
     "ollama/t17-calls-object",
-    "openai-chat/t16-nameless-call",
     "openai-chat/t8-name-late",
     "openai-responses/a3-arguments-object",
     "openai-responses/p3-arguments-only-in-completed",
     "openai-responses/p6-incomplete-before-arguments",
     "openai-responses/t10-no-output-index",
-    "openai-responses/t16-never-named",
     "openai-responses/t2-one-index-for-all",
 ];
 
@@ -289,7 +284,7 @@ fn explain(stream: &Stream, feed: impl Feed, cuts: &[usize]) -> String {
 }
 
 /// The differences between two outcomes.
-fn differences(want: &OracleOutcome, got: &OracleOutcome) -> Vec<String> {
+pub fn differences(want: &OracleOutcome, got: &OracleOutcome) -> Vec<String> {
     let mut found = Vec::new();
     let mut compare = |what: &str, equal: bool, want: String, got: String| {
         if !equal {
@@ -330,7 +325,7 @@ fn differences(want: &OracleOutcome, got: &OracleOutcome) -> Vec<String> {
     found
 }
 
-fn same_call(a: &OracleCall, b: &OracleCall) -> bool {
+pub fn same_call(a: &OracleCall, b: &OracleCall) -> bool {
     let arguments = match (&a.arguments, &b.arguments) {
         (Ok(a), Ok(b)) => same(a, b),
         (Err(a), Err(b)) => a == b,
@@ -351,10 +346,10 @@ fn report(streams: &[Stream], check: impl Fn(&Stream) -> Vec<String>) {
 }
 
 /// SplitMix64: the same cuts in every run.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

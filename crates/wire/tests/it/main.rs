@@ -28,6 +28,7 @@ mod fixtures;
 mod forced_calls;
 mod fuzz_regressions;
 mod hosted_tools;
+mod incomplete;
 mod limits;
 mod provider_state;
 mod sse;

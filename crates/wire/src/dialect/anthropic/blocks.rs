@@ -30,8 +30,10 @@ pub(super) enum ContentBlockKind {
     Hosted { input: TextFragments, reported: bool },
     /// A summary of earlier context, for the provider only.
     Compaction { content: TextFragments },
-    /// Complete as it started: results of hosted tools, redacted thinking, kinds that we do not know.
+    /// Complete as it started: results of hosted tools, redacted thinking.
     Complete,
+    /// Of a kind that we do not know, with deltas of its own.
+    Unknown,
 }
 
 impl ContentBlockKind {
@@ -81,6 +83,13 @@ impl ContentBlocks {
             Some(index) => self.by_index.get(&index).copied(),
             None => self.list.len().checked_sub(1),
         }
+    }
+
+    /// The block of a call.
+    pub(super) fn find_call(&self, call: CallSlot) -> Option<usize> {
+        self.list
+            .iter()
+            .position(|block| matches!(block.kind, ContentBlockKind::Call { slot, .. } if slot == call))
     }
 
     pub(super) fn get(&mut self, at: usize) -> &mut ContentBlock {
@@ -189,7 +198,7 @@ impl ContentBlock {
                     head.insert("content".to_owned(), content.into());
                 }
             }
-            ContentBlockKind::Complete => {}
+            ContentBlockKind::Complete | ContentBlockKind::Unknown => {}
         }
         Some(Value::Object(head))
     }

@@ -173,7 +173,7 @@ impl AnthropicDecoder {
             "fallback" | "container_upload" => ContentBlockKind::Complete,
             other => {
                 step.problem(ProblemKind::UnknownEvent, other);
-                ContentBlockKind::Complete
+                ContentBlockKind::Unknown
             }
         };
         let head = match block.to_value() {
@@ -238,7 +238,12 @@ impl AnthropicDecoder {
     }
 
     fn input_delta(&mut self, index: Option<u64>, part: &JsonRef<'_>, step: &mut StepWriter<'_>) {
-        let at = self.blocks.find(index);
+        let takes_input = |kind: &ContentBlockKind| {
+            use ContentBlockKind as K;
+            matches!(kind, K::Call { .. } | K::Hosted { .. } | K::Unknown)
+        };
+        let own = self.blocks.find(index).filter(|at| takes_input(&self.blocks.get(*at).kind));
+        let at = own.or_else(|| step.adopt(part.raw()).and_then(|slot| self.blocks.find_call(slot)));
         match at.map(|at| &mut self.blocks.get(at).kind) {
             Some(ContentBlockKind::Call { slot, input, .. }) => {
                 if part.is_string() {
@@ -251,7 +256,7 @@ impl AnthropicDecoder {
                 }
             }
             Some(ContentBlockKind::Hosted { input, .. }) => input.push(part),
-            Some(ContentBlockKind::Complete) => step.problem(ProblemKind::UnknownEvent, part.raw()),
+            Some(ContentBlockKind::Unknown) => step.problem(ProblemKind::UnknownEvent, part.raw()),
             _ => {
                 // Arguments whose call was never opened stay visible as a call without a name (quirk T16).
                 let index = index.unwrap_or_else(|| self.blocks.next_index());

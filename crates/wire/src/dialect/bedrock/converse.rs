@@ -131,7 +131,15 @@ impl ConverseDecoder {
     }
 
     fn input_delta(&mut self, index: u64, part: &JsonRef<'_>, step: &mut StepWriter<'_>) {
-        match self.blocks.find(index) {
+        let takes_input = |block: &mut ConverseBlock| {
+            matches!(block, ConverseBlock::Call { .. } | ConverseBlock::Hosted { .. })
+        };
+        let block = if self.blocks.find(index).is_some_and(takes_input) {
+            self.blocks.find(index)
+        } else {
+            step.adopt(part.raw()).and_then(|slot| self.blocks.find_call(slot))
+        };
+        match block {
             Some(ConverseBlock::Call { slot, input, .. }) => {
                 if part.is_string() {
                     step.append_arguments(*slot, part);

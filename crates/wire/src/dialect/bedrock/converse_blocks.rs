@@ -98,6 +98,11 @@ impl ConverseBlocks {
         self.list.get_mut(at)
     }
 
+    /// The block of a call.
+    pub(super) fn find_call(&mut self, call: CallSlot) -> Option<&mut ConverseBlock> {
+        self.list.iter_mut().find(|block| matches!(block, ConverseBlock::Call { slot, .. } if *slot == call))
+    }
+
     /// The block that a delta continues: the one that `index` means if it is of the same kind, else a new one.
     pub(super) fn block_for_delta(&mut self, index: u64, block: ConverseBlock) -> &mut ConverseBlock {
         let same = |other: &ConverseBlock| std::mem::discriminant(other) == std::mem::discriminant(&block);

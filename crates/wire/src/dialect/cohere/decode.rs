@@ -40,7 +40,9 @@ impl DialectDecoder for CohereDecoder {
                 }
             }
             "tool-call-delta" => {
-                if let (Some(slot), Some(call)) = (self.slot_of(json, step), call_of(message)) {
+                if let Some(call) = call_of(message) {
+                    let slot =
+                        self.slot_of(json, step).unwrap_or_else(|| self.slot_of_stray(json, call, step));
                     append(slot, call, step);
                 }
             }
@@ -100,6 +102,20 @@ impl CohereDecoder {
     fn slot_of(&self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) -> Option<CallSlot> {
         let last = self.calls_opened.saturating_sub(1);
         step.slot_of_block(json.get("index").and_then(JsonRef::as_u64).unwrap_or(last))
+    }
+
+    /// The call of a fragment whose number is no call's (T19). If no call can be meant, one without a name shows it (T16).
+    fn slot_of_stray(
+        &mut self,
+        json: &JsonRef<'_>,
+        call: &JsonRef<'_>,
+        step: &mut StepWriter<'_>,
+    ) -> CallSlot {
+        let fragment = call.path(&["function", "arguments"]).map_or("", JsonRef::raw);
+        step.adopt(fragment).unwrap_or_else(|| {
+            let key = json.get("index").and_then(JsonRef::as_u64).unwrap_or(self.calls_opened);
+            step.open_call(key, CallHead::default())
+        })
     }
 }
 

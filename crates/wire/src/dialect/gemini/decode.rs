@@ -258,7 +258,11 @@ impl CandidateState {
         if name.is_empty() && args.is_none() {
             // A continuation, or the empty object that ends a call.
             if self.partial.is_none() {
-                step.problem(ProblemKind::PhantomCall, part.raw());
+                match pieces.filter(|pieces| !pieces.items().is_empty()) {
+                    // Pieces whose call was never opened, or has ended, stay visible as a call without a name (T16).
+                    Some(pieces) => drop(step.complete_call(CallHead::default(), pieces.raw())),
+                    None => step.problem(ProblemKind::PhantomCall, part.raw()),
+                }
                 return;
             }
             self.continue_partial(part, pieces, step);

@@ -60,6 +60,10 @@ impl DialectDecoder for ChatDecoder {
     fn ignored_members(&self) -> Option<&'static [&'static str]> {
         Some(IGNORED)
     }
+
+    fn ends_with_done(&self) -> bool {
+        true
+    }
 }
 
 impl ChatDecoder {

@@ -75,6 +75,10 @@ impl DialectDecoder for ResponsesDecoder {
                     self.complete_item(at, item, cut, step);
                 }
             }
+            // Sent by OpenRouter; without the response it ends nothing (F8).
+            "response.done" if event.path(&["response", "status"]).is_none() => {
+                step.problem(ProblemKind::ForeignEnd, event.raw());
+            }
             "response.completed"
             | "response.incomplete"
             | "response.failed"
@@ -106,19 +110,18 @@ impl DialectDecoder for ResponsesDecoder {
     }
 
     fn end(&mut self, step: &mut StepWriter<'_>) {
+        let mut strays = Vec::new();
         for at in 0..self.items.len() {
             let item = self.items.get(at);
-            if !matches!(item.kind, ItemKind::Call(_)) || item.pending_arguments.is_empty() {
-                continue;
-            }
-            // Arguments whose call never got a name, or that nothing followed.
             let pending = std::mem::take(&mut item.pending_arguments);
-            let slot = match item.slot {
-                Some(slot) => slot,
-                None => self.open_call(at, "", step),
-            };
-            step.append_arguments_text(slot, &pending);
+            match item.slot {
+                _ if pending.is_empty() || !matches!(item.kind, ItemKind::Call(_)) => {}
+                // The head had them, and nothing followed.
+                Some(slot) => step.append_arguments_text(slot, &pending),
+                None => strays.push((at, pending)),
+            }
         }
+        self.place_strays(strays, step);
         let values = self.items.take_values();
         if !values.is_empty() {
             step.echo(Value::Array(values));
@@ -274,6 +277,28 @@ impl ResponsesDecoder {
             }
             Some(_) => {}
             None => item.pending_arguments = text,
+        }
+    }
+
+    /// Arguments of items that never got a name (T16, T19), in the order of the items.
+    fn place_strays(&mut self, strays: Vec<(usize, String)>, step: &mut StepWriter<'_>) {
+        let joined: String = strays.iter().map(|(_, text)| text.as_str()).collect();
+        let is_known = |text: &str, step: &mut StepWriter<'_>| {
+            // A call has them by its own events: they are the same once more under another number.
+            let is_known = step.has_arguments(text);
+            if is_known {
+                step.problem(ProblemKind::MisnumberedFragment, text);
+            }
+            is_known
+        };
+        if strays.is_empty() || is_known(&joined, step) {
+            return;
+        }
+        for (at, text) in strays {
+            if !is_known(&text, step) {
+                let slot = step.adopt(&text).unwrap_or_else(|| self.open_call(at, "", step));
+                step.append_arguments_text(slot, &text);
+            }
         }
     }
 

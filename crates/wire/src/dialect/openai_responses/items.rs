@@ -136,13 +136,15 @@ impl OutputItems {
         self.items[at].output_index.unwrap_or(at as u64)
     }
 
-    /// The item that a delta belongs to.
+    /// The item that a delta belongs to. An index that is no item's says nothing: then the id may (T19).
     pub(super) fn find_for_event(&self, event: &JsonRef<'_>) -> Option<usize> {
-        if let Some(index) = event.get("output_index").and_then(JsonRef::as_u64) {
-            return self.by_index.get(&index).copied();
+        let index = event.get("output_index").and_then(JsonRef::as_u64);
+        if let Some(at) = index.and_then(|index| self.by_index.get(&index)) {
+            return Some(*at);
         }
         match event.nonempty("item_id") {
             Some(id) => self.by_item_id.get(id.as_ref()).copied(),
+            None if index.is_some() => None,
             None => self.items.len().checked_sub(1),
         }
     }

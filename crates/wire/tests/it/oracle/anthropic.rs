@@ -1,7 +1,7 @@
 //! Anthropic Messages.
 
 use super::OracleOutcome;
-use super::draft::{Draft, DraftCall, error_message, string};
+use super::draft::{Draft, DraftCall, error_message, owner, string};
 use super::frames::{Body, Event, sse};
 use serde_json::{Value, json};
 
@@ -29,7 +29,8 @@ pub fn read(body: &[u8]) -> OracleOutcome {
         Body::Events(events) => {
             for event in events {
                 match event {
-                    Event::Done => {}
+                    // A gateway's: it counts behind a stop reason.
+                    Event::Done => reader.draft.is_complete |= reader.draft.finish.is_some(),
                     Event::Error(text) => reader.draft.fail(text),
                     Event::Json(name, value) => reader.event(&name, &value),
                 }
@@ -68,6 +69,7 @@ impl Reader {
             }
             "content_block_start" => {
                 let block = &value["content_block"];
+                self.blocks.iter_mut().for_each(|block| block.call.is_past = block.call.is_closed);
                 let call = DraftCall {
                     id: string(block, "id"),
                     name: string(block, "name").unwrap_or_default(),
@@ -106,6 +108,9 @@ impl Reader {
 
     fn delta(&mut self, number: &Value, delta: &Value) {
         let kind = delta["type"].as_str().unwrap_or_default();
+        if kind == "input_json_delta" {
+            return self.input(number, string(delta, "partial_json"));
+        }
         if !self.blocks.iter().any(|block| block.number == *number) {
             let kind = kind.trim_end_matches("_delta").to_owned();
             let (text, call, input) = (String::new(), DraftCall::default(), Value::Null);
@@ -115,9 +120,23 @@ impl Reader {
         match kind {
             "text_delta" => block.text += delta["text"].as_str().unwrap_or_default(),
             "thinking_delta" => block.text += delta["thinking"].as_str().unwrap_or_default(),
-            "input_json_delta" => block.call.fragments.extend(string(delta, "partial_json")),
             _ => {}
         }
+    }
+
+    fn input(&mut self, number: &Value, text: Option<String>) {
+        let takes_input = |block: &Block| block.kind.ends_with("tool_use");
+        let of_number = self.blocks.iter().rposition(|block| block.number == *number);
+        let calls = || self.blocks.iter().enumerate().filter(|(_, block)| block.kind == "tool_use");
+        let own = of_number.filter(|at| takes_input(&self.blocks[*at]));
+        let only = || Some(calls().nth(owner(calls().map(|(_, block)| &block.call))?)?.0);
+        let at = own.or_else(only).unwrap_or_else(|| {
+            let (kind, input) = ("tool_use".to_owned(), Value::Null);
+            let (text, call) = (String::new(), DraftCall::default());
+            self.blocks.push(Block { number: number.clone(), kind, text, call, input });
+            self.blocks.len() - 1
+        });
+        self.blocks[at].call.fragments.extend(text);
     }
 
     pub fn settle(mut self) -> OracleOutcome {

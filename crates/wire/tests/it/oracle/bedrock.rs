@@ -24,6 +24,7 @@ pub fn read_anthropic(body: &[u8]) -> OracleOutcome {
 pub fn read_converse(body: &[u8]) -> OracleOutcome {
     let mut draft = Draft::default();
     let mut numbers: Vec<(Value, usize)> = Vec::new();
+    let mut hosted = Vec::new();
     for (kind, name, payload) in event_stream(body) {
         let value = parse(&String::from_utf8_lossy(&payload)).unwrap_or_default();
         if kind != "event" {
@@ -35,6 +36,10 @@ pub fn read_converse(body: &[u8]) -> OracleOutcome {
         match name.as_str() {
             "contentBlockStart" => {
                 let call = &value["start"]["toolUse"];
+                draft.go_on();
+                if call["type"] == "server_tool_use" {
+                    hosted.push(number.clone());
+                }
                 if call.is_object() && call["type"] != "server_tool_use" {
                     numbers.push((number.clone(), draft.calls.len()));
                     draft.calls.push(DraftCall {
@@ -48,8 +53,16 @@ pub fn read_converse(body: &[u8]) -> OracleOutcome {
                 let delta = &value["delta"];
                 draft.text += delta["text"].as_str().unwrap_or_default();
                 draft.reasoning += delta["reasoningContent"]["text"].as_str().unwrap_or_default();
-                if let Some(at) = position {
-                    draft.calls[at].fragments.extend(string(&delta["toolUse"], "input"));
+                match (position, string(&delta["toolUse"], "input")) {
+                    (Some(at), input) => draft.calls[at].fragments.extend(input),
+                    (None, Some(input)) if !hosted.contains(number) => {
+                        let known = draft.calls.len();
+                        draft.stray(Some(input));
+                        if draft.calls.len() > known {
+                            numbers.push((number.clone(), known));
+                        }
+                    }
+                    (None, _) => {}
                 }
             }
             "contentBlockStop" => {

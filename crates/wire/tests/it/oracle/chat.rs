@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions and compatible servers.
 
-use super::draft::{Draft, DraftCall, arguments, error_message, fragment, string};
+use super::draft::{Draft, DraftCall, arguments, error_message, fragment, owner, string};
 use super::frames::{Body, Event, sse};
 use super::surrogates::parse;
 use super::{OracleEnd, OracleOutcome};
@@ -188,7 +188,11 @@ impl Choice {
                 self.numbers[last] = number;
                 return self.add(last, None, text);
             }
-            return open(self);
+            match owner(self.draft.calls.iter()).filter(|_| id.is_none() && name.is_none()) {
+                Some(at) => self.add(at, None, text),
+                None => open(self),
+            }
+            return;
         };
         let call = &self.draft.calls[at];
         let so_far = call.text();

@@ -44,6 +44,7 @@ fn read_event(kind: &str, event: &Value, draft: &mut Draft, numbers: &mut Vec<Va
         }
         "tool-plan-delta" => draft.reasoning += message["tool_plan"].as_str().unwrap_or_default(),
         "tool-call-start" => {
+            draft.go_on();
             numbers.push(event["index"].clone());
             draft.calls.push(DraftCall {
                 id: string(call, "id"),
@@ -56,6 +57,12 @@ fn read_event(kind: &str, event: &Value, draft: &mut Draft, numbers: &mut Vec<Va
             if let Some(at) = numbers.iter().rposition(|number| *number == event["index"]) {
                 draft.calls[at].fragments.extend(string(&call["function"], "arguments"));
                 draft.calls[at].is_closed |= kind == "tool-call-end";
+            } else if kind == "tool-call-delta" {
+                let known = draft.calls.len();
+                draft.stray(string(&call["function"], "arguments"));
+                if draft.calls.len() > known {
+                    numbers.push(event["index"].clone());
+                }
             }
         }
         "message-end" => {

@@ -26,11 +26,35 @@ pub struct DraftCall {
     pub is_custom: bool,
     /// The upstream said that this call is finished.
     pub is_closed: bool,
+    /// It went on after that.
+    pub is_past: bool,
 }
 
 impl DraftCall {
     pub fn text(&self) -> String {
         self.fragments.concat()
+    }
+
+    /// Somebody has begun it: fragments alone do not.
+    fn has_head(&self) -> bool {
+        self.id.is_some() || !self.name.is_empty()
+    }
+
+    /// More of it may come: it is no whole object, and was not said to be finished (without anything that counts only once
+    /// the model goes on).
+    fn is_open(&self) -> bool {
+        let text = self.text();
+        let is_whole = parse(&text).is_some_and(|value| value.as_object().is_some_and(|it| !it.is_empty()));
+        !is_whole && !(self.is_closed && (self.is_past || !text.is_empty()))
+    }
+}
+
+/// The call that a fragment under nobody's number belongs to: the only open one.
+pub fn owner<'c>(calls: impl Iterator<Item = &'c DraftCall>) -> Option<usize> {
+    let open: Vec<(usize, &DraftCall)> = calls.enumerate().filter(|(_, call)| call.is_open()).collect();
+    match open[..] {
+        [(only, call)] if call.has_head() => Some(only),
+        _ => None,
     }
 }
 
@@ -66,6 +90,21 @@ impl Draft {
         self.usage = (count(input).or(self.usage.0), count(output).or(self.usage.1));
     }
 
+    /// A fragment under a number that is no call's; says which call it went to.
+    pub fn stray(&mut self, text: Option<String>) -> usize {
+        let at = owner(self.calls.iter()).unwrap_or_else(|| {
+            self.calls.push(DraftCall::default());
+            self.calls.len() - 1
+        });
+        self.calls[at].fragments.extend(text);
+        at
+    }
+
+    /// The model goes on: what it has finished stays as it is.
+    pub fn go_on(&mut self) {
+        self.calls.iter_mut().for_each(|call| call.is_past = call.is_closed);
+    }
+
     /// Settles everything. `reason` normalizes a finish reason; a normal stop is `stop`.
     pub fn settle(self, reason: impl Fn(&str) -> &'static str) -> OracleOutcome {
         let finish = self.finish.as_deref().filter(|raw| !raw.is_empty()).map(&reason);
@@ -78,13 +117,21 @@ impl Draft {
             || (finish.is_none() && end == OracleEnd::Complete);
         let mut seen = Vec::new();
         let mut calls = Vec::new();
+        let has_orphans = self.calls.iter().any(|call| !call.has_head() && !call.text().trim().is_empty());
         for call in self.calls {
             let id = call.id.as_deref().map(join).filter(|id| !id.is_empty() && !seen.contains(id));
             seen.extend(id.clone());
             let arguments = if call.is_custom {
                 Ok(Value::String(join(&call.text())))
+            } else if call.name.is_empty() {
+                Err(join(&call.text()))
             } else {
                 arguments(&call.fragments, finished || call.is_closed)
+            };
+            // Nothing was sent for it, and something was sent for nobody.
+            let arguments = match arguments {
+                Ok(value) if has_orphans && value == json!({}) => Err(join(&call.text())),
+                other => other,
             };
             calls.push(OracleCall { id, name: join(&call.name), arguments });
         }

@@ -96,12 +96,17 @@ impl Reader {
 
     fn call(&mut self, call: &Value) {
         let name = string(call, "name");
-        if let Some(name) = name {
+        if let Some(name) = name.clone() {
             self.close();
             let at = self.draft.calls.len();
             self.draft.calls.push(DraftCall { id: string(call, "id"), name, ..DraftCall::default() });
             let value = if call["args"].is_object() { call["args"].clone() } else { json!({}) };
             self.open = Some((at, value));
+        }
+        let pieces = call["partialArgs"].as_array().filter(|pieces| !pieces.is_empty());
+        if let (None, None, Some(_)) = (&name, &self.open, pieces) {
+            let fragments = vec![call["partialArgs"].to_string()];
+            self.draft.calls.push(DraftCall { fragments, ..DraftCall::default() });
         }
         for argument in call["partialArgs"].as_array().into_iter().flatten() {
             if let Some((_, value)) = &mut self.open {

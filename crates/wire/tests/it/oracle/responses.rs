@@ -3,6 +3,7 @@
 use super::OracleOutcome;
 use super::draft::{Draft, DraftCall, error_message, string};
 use super::frames::{Body, Event, sse};
+use super::surrogates::parse;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ struct Item {
 pub fn read(body: &[u8]) -> OracleOutcome {
     let mut draft = Draft::default();
     let mut items: BTreeMap<u64, Item> = BTreeMap::new();
+    let mut ids: Vec<(String, u64)> = Vec::new();
     let mut last = None;
     match sse(body) {
         Body::Junk(text) => draft = Draft::failed(text),
@@ -36,10 +38,11 @@ pub fn read(body: &[u8]) -> OracleOutcome {
                             draft.fail(error_message(&value).unwrap_or_else(|| value.to_string()));
                         } else if ["response.completed", "response.incomplete", "response.failed"]
                             .contains(&kind.as_str())
+                            || kind == "response.done" && value["response"]["status"].is_string()
                         {
                             last = Some(value["response"].clone());
                         } else {
-                            read_item(&kind, &value, &mut items);
+                            read_item(&kind, &value, &mut items, &mut ids);
                         }
                     }
                 }
@@ -49,11 +52,28 @@ pub fn read(body: &[u8]) -> OracleOutcome {
     if let Some(response) = &last {
         finish(response, &mut draft, &mut items);
     }
+    let mut strays = Vec::new();
     for item in items.into_values() {
+        if item.kind.is_empty() && !item.call.text().is_empty() {
+            strays.push(item.call.text());
+        }
         draft.text += &item.text;
         draft.reasoning += &item.reasoning;
         if ["function_call", "custom_tool_call"].contains(&item.kind.as_str()) {
             draft.calls.push(item.call);
+        }
+    }
+    let is_known = |text: &str, draft: &Draft| {
+        let says_it = |call: &DraftCall| {
+            call.text() == text || parse(&call.text()).is_some_and(|it| parse(text) == Some(it))
+        };
+        draft.calls.iter().any(says_it)
+    };
+    if !is_known(&strays.concat(), &draft) {
+        for stray in strays {
+            if !is_known(&stray, &draft) {
+                draft.stray(Some(stray));
+            }
         }
     }
     draft.settle(|raw| match raw {
@@ -65,11 +85,22 @@ pub fn read(body: &[u8]) -> OracleOutcome {
     })
 }
 
-fn read_item(kind: &str, event: &Value, items: &mut BTreeMap<u64, Item>) {
+fn read_item(kind: &str, event: &Value, items: &mut BTreeMap<u64, Item>, ids: &mut Vec<(String, u64)>) {
     if event["output_index"].is_null() {
         return;
     }
-    let item = items.entry(event["output_index"].as_u64().unwrap_or(0)).or_default();
+    if kind == "response.output_item.added" {
+        items.values_mut().for_each(|item| item.call.is_past = item.call.is_closed);
+    }
+    let mut number = event["output_index"].as_u64().unwrap_or(0);
+    if let Some(id) = string(&event["item"], "id") {
+        ids.push((id, number));
+    }
+    let known = ids.iter().rfind(|(id, _)| string(event, "item_id").as_ref() == Some(id));
+    if let Some((_, own)) = known.filter(|_| !items.contains_key(&number)) {
+        number = *own;
+    }
+    let item = items.entry(number).or_default();
     let delta = event["delta"].as_str().unwrap_or_default();
     match kind {
         "response.output_item.added" | "response.output_item.done" => {
