@@ -319,6 +319,11 @@ pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
     }
 }
 
+/// For a call with effects whose step has fragments of arguments without a call.
+pub(crate) fn orphans() -> String {
+    "The reply has pieces of arguments that belong to no call, so this call, which has effects, may lack some of its own.".into()
+}
+
 /// Reason for a pause in the output.
 pub(crate) fn log_was_slow(ms: u64) -> String {
     format!("The log took {ms} ms to store what had happened; nothing is shown or done before it has.")

@@ -326,9 +326,10 @@ impl<'s> StepWriter<'s> {
         self.with_calls(|calls, out, at| calls.adopt(fragment, out, at))
     }
 
-    /// A call with a head has these arguments already.
-    pub(crate) fn has_arguments(&mut self, text: &str) -> bool {
-        self.calls().has_arguments(text)
+    /// True if a call has these arguments by its own events.
+    pub(crate) fn is_said_already(&mut self, text: &str) -> bool {
+        self.state.note_effect();
+        self.with_calls(|calls, out, at| calls.is_said_already(text, out, at))
     }
 
     /// Argument text follows: a JSON string's content.
@@ -363,6 +364,13 @@ impl<'s> StepWriter<'s> {
     pub(crate) fn seal_call(&mut self, slot: CallSlot) {
         self.state.note_effect();
         self.with_calls(|calls, out, at| calls.seal_explicit(slot, out, at));
+    }
+
+    /// The upstream says that the call is complete, without a byte of arguments: whoever says so seals it when the model has
+    /// gone on.
+    pub(crate) fn hold_call(&mut self, slot: CallSlot) {
+        self.state.note_effect();
+        self.with_calls(|calls, _, _| calls.hold(slot));
     }
 
     /// A whole call in one event (Gemini, Ollama): opened, filled and sealed. `arguments` is JSON text; empty = none.

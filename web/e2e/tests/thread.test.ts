@@ -135,8 +135,11 @@ test("nothing moves on its own from the first word of a turn to after its end", 
           value: number;
           sources: { node: Node | null; previousRect: DOMRect; currentRect: DOMRect }[];
         };
-        // A pseudo-element has no node: the caret, which goes with the text before it.
-        if (sources.every(({ node }) => node === null)) continue;
+        // A pseudo-element has no node, nor has what was removed: the caret, which goes with the text before it, is told
+        // by its size.
+        const isCaret = ({ node, previousRect, currentRect }: (typeof sources)[number]) =>
+          node === null && [previousRect, currentRect].every((at) => at.width <= 12 && at.height <= 24);
+        if (sources.length > 0 && sources.every(isCaret)) continue;
         const what = sources.map(({ node, previousRect, currentRect }) => {
           const element = node instanceof Element ? node : node?.parentElement;
           const [from, to] = [previousRect, currentRect].map(

@@ -214,8 +214,8 @@ impl<'a> TestProgram<'a> {
         Ok(())
     }
 
-    /// Tests at once. Those of a crate wait for much, so that two for each processor keep it busy; a program beside them is
-    /// one of tests that load the machine themselves.
+    /// Tests at once. Those of a crate's program wait for much, so that two for each processor keep it busy. Unit tests compute,
+    /// and the programs beside them load the machine themselves: one for each.
     fn threads(&self) -> usize {
         let named = std::env::var("RUST_TEST_THREADS").ok().and_then(|threads| threads.parse().ok());
         let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);

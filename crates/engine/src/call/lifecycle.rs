@@ -151,6 +151,9 @@ impl TurnMachine<'_> {
         if tool.runs == (CallRunner::Client { client_id: None }) {
             return refuse(NotStarted::NoViewer);
         }
+        if !tool.effect.may_start_early() && self.record.has_orphans(call.step) {
+            return refuse(NotStarted::Refused { message: wording::orphans() });
+        }
         if !schedule::may_start(
             tool.effect,
             input.seal.unwrap_or(SealEvidence::Balanced),

@@ -283,6 +283,12 @@ impl CallRecord {
         self.input()?.rule.as_deref()
     }
 
+    /// Fragments of arguments that no call owns: they may be what another call of the step lacks.
+    pub(crate) fn is_orphan(&self) -> bool {
+        let arguments = self.input().map(|input| &input.arguments);
+        matches!(arguments, Some(Err((BrokenCall::Nameless, raw))) if !raw.0.trim_ascii().is_empty())
+    }
+
     /// Its position in the recorded order.
     pub(crate) fn recorded_order(&self) -> (u32, u32, CallSlot) {
         (self.step, self.position, self.slot)

@@ -224,6 +224,16 @@ impl TurnRecord {
         self.calls.find(|call| call.step == step && call.slot == slot && !call.is_hosted())
     }
 
+    /// The step has fragments of arguments that no call owns.
+    pub(crate) fn has_orphans(&self, step: u32) -> bool {
+        self.calls
+            .iter()
+            .rev()
+            .skip_while(|call| call.step > step)
+            .take_while(|call| call.step == step)
+            .any(CallRecord::is_orphan)
+    }
+
     /// Fingerprint of a tool's current definition.
     pub(crate) fn fingerprint_of<'a>(&'a self, tool: &'a OfferedTool) -> &'a str {
         self.fingerprints.get(&tool.name).unwrap_or(&tool.fingerprint)

@@ -900,6 +900,65 @@ fn a_contradicted_early_read_runs_again_and_only_the_last_counts() {
     assert_eq!(scripted.message().calls().next().unwrap().seen_by_model, Some(false));
 }
 
+#[test]
+fn beside_fragments_that_no_call_owns_only_what_reads_runs() {
+    let scripted = check(
+        r#"tools r:read:poller w:write x:external k:idempotent; ask
+         open A r
+         seal A {"a":1}
+         open B w
+         seal B {"b":2}
+         open C x
+         seal C {}
+         open D k
+         seal D {"d":4}
+         orphan E {"e":5}
+         finish tool_calls
+         ok A found
+         text Once more.
+         open B w
+         seal B {"b":2}
+         finish tool_calls
+         approve B
+         ok B written
+         finish stop"#,
+        r#"step 1 m try 1
+         use A r
+         input A {"a":1}
+         start A early
+         use B w
+         input B {"b":2}
+         use C x
+         input C {}
+         use D k
+         input D {"d":4}
+         use E
+         broken E {"e":5}
+         step end tool_calls
+         result B not_started (refused)
+         result C not_started (refused)
+         result D not_started (refused)
+         result E not_started (invalid_arguments)
+         result A success found
+         step 2 m try 1
+         text Once more.
+         use F w
+         input F {"b":2}
+         step end tool_calls
+         ask F effect:write
+         answer F approve by user
+         start F
+         result F success written
+         step 3 m try 1
+         step end stop
+         end completed"#,
+    );
+    let reported: Vec<String> = outcomes(&scripted).iter().map(CallOutcome::model_text).collect();
+    assert_eq!(reported[0], "found");
+    assert!(reported[1].contains("belong to no call"), "{reported:?}");
+    assert_eq!(scripted.started.len(), 2, "{:?}", scripted.started);
+}
+
 // --- what is not text and not a call ---
 
 #[test]

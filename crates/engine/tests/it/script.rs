@@ -7,7 +7,7 @@
 //! text 好的
 //! open A weather            a call appears in slot A
 //! args A {"city":           a fragment
-//! seal A {"city":"北京"}    explicit seal; `balanced A ..`, `broken A ..`, `reopen A`
+//! seal A {"city":"北京"}    explicit seal; `balanced A ..`, `broken A ..`, `orphan A ..`, `reopen A`
 //! finish tool_calls         Finish, then StreamEnd(Complete); `cut` = StreamEnd(Truncated), `error text` = StreamEnd(Error)
 //! ok A 晴                   the tool ends; `fail A reason`, `hang A` (its timer), `progress A text`
 //! asks A text               the running tool asks for values, or `asks A text at https://..`; `accept A {..} | decline A`
@@ -231,6 +231,15 @@ impl ScriptedTurn {
             "broken" => {
                 let why = BrokenCall::InvalidJson { message: "unexpected end".into() };
                 self.model(StepEvent::CallBroken { slot, reason: why, raw: RawArguments(tail.into()) });
+            }
+            // Fragments of arguments that no call owns.
+            "orphan" => {
+                self.line(&format!("open {who} "));
+                self.model(StepEvent::CallBroken {
+                    slot,
+                    reason: BrokenCall::Nameless,
+                    raw: RawArguments(tail.into()),
+                });
             }
             "finish" => {
                 let reason = serde_json::from_value(rest.into()).expect("a finish reason");
@@ -596,7 +605,7 @@ impl ScriptedTurn {
             EventKind::Thinking { text, .. } => format!("thinking {text}"),
             EventKind::ToolUse { tool_name, supersedes, .. } => match supersedes {
                 Some(old) => format!("use {id} {tool_name} instead of {}", self.label(Some(old))),
-                None => format!("use {id} {tool_name}"),
+                None => format!("use {id} {tool_name}").trim_end().to_owned(),
             },
             EventKind::ToolInputDelta { .. } => return None,
             EventKind::ToolInputReset => format!("reset {id}"),

@@ -8,7 +8,7 @@ use throughline_engine::{
     ApprovalId, BlockStart, CallRunner, CallStatus, Effect, Event, EventKind, EventSeq, QuestionKind,
     StartRule, TimeSegment, TurnStatus, UnixMillis, UserMessageId,
 };
-use throughline_wire::{CallId, FinishReason, Message, ModelRequest, SealEvidence, UserPart};
+use throughline_wire::{BrokenCall, CallId, FinishReason, Message, ModelRequest, SealEvidence, UserPart};
 
 /// A broken invariant, in a sentence.
 pub(super) type BrokenInvariant = String;
@@ -27,6 +27,8 @@ pub(super) struct InvariantChecker {
     shortened_in: Option<u32>,
     stopped: bool,
     stopped_steps: BTreeSet<u32>,
+    /// Steps with fragments of arguments that no call owns.
+    orphan_steps: BTreeSet<u32>,
     blocks: u32,
     open_block: Option<u32>,
     /// Messages of the user that the turn took in: id and text, in order.
@@ -288,6 +290,10 @@ impl InvariantChecker {
             EventKind::ToolInput(input) => {
                 call.readable = input.arguments.is_some();
                 call.seal = input.seal;
+                let raw = input.raw.as_deref().unwrap_or_default();
+                if input.broken == Some(BrokenCall::Nameless) && !raw.trim().is_empty() {
+                    self.orphan_steps.insert(call.step);
+                }
             }
             EventKind::ToolInputReset => {
                 ensure(call.elicitation.is_none(), || format!("{id} is reset with a question open"))?;
@@ -341,6 +347,9 @@ impl InvariantChecker {
                     ensure(committed || (strong && eager), || format!("{id} starts early against the rule"))?;
                 } else {
                     ensure(committed, || format!("{id} ({effect:?}) starts before the commit"))?;
+                    ensure(!self.orphan_steps.contains(&call.step), || {
+                        format!("{id} ({effect:?}) starts beside fragments that belong to no call")
+                    })?;
                     ensure(may_repeat(effect) || *attempt == 1 + call.withdrawn_starts, || {
                         format!("{id} ({effect:?}) runs twice")
                     })?;

@@ -18,6 +18,7 @@ mod sim_plan;
 mod simulation;
 mod tool;
 mod upstream;
+mod wire_reply;
 
 use std::fmt;
 use throughline_engine::{Event, ExecutionMode, StartRule, TurnStatus};
@@ -29,6 +30,8 @@ pub struct SimOptions {
     pub start: Option<StartRule>,
     /// Mode of execution; `None` = drawn.
     pub execution: Option<ExecutionMode>,
+    /// Replies come as events only, never as bytes: for seeds that failed before there were any.
+    pub events_only: bool,
     /// A rule to break, to see the checks fail.
     pub mutant: Option<SimMutant>,
 }
@@ -68,11 +71,17 @@ pub enum SimMutant {
     LastAnswerWins,
     /// A denial that was to stop the turn only denies.
     StopForgotten,
+    /// Fragments of arguments under a number that is no call's are lost on the way.
+    StraysDropped,
+    /// The machine does not learn of fragments that belong to no call.
+    OrphansHidden,
+    /// An end marker of another format counts as the format's own.
+    ForeignEndTaken,
 }
 
 impl SimMutant {
     /// All of them.
-    pub const ALL: [SimMutant; 16] = [
+    pub const ALL: [SimMutant; 19] = [
         SimMutant::NoCommitRule,
         SimMutant::OrphanCall,
         SimMutant::SecondCompletion,
@@ -89,6 +98,9 @@ impl SimMutant {
         SimMutant::TimeRunsOn,
         SimMutant::LastAnswerWins,
         SimMutant::StopForgotten,
+        SimMutant::StraysDropped,
+        SimMutant::OrphansHidden,
+        SimMutant::ForeignEndTaken,
     ];
 }
 
@@ -115,6 +127,10 @@ pub struct SimSummary {
     pub asked_by_tools: u64,
     /// Calls that a client's answer has closed.
     pub answered_by_clients: u64,
+    /// Replies that the decoder read from bytes.
+    pub byte_replies: u64,
+    /// Tools with effects that were started by such a reply.
+    pub byte_starts: u64,
     /// Deaths of the process, each followed by a takeover.
     pub crashes: u64,
     /// Virtual milliseconds from start to end.
@@ -209,7 +225,8 @@ mod tests {
             .filter(|line| !line.starts_with('#'))
             .filter_map(|line| line.split_whitespace().next());
         for seed in seeds {
-            check(seed.parse().expect("a seed"), &SimOptions::default());
+            let options = SimOptions { events_only: true, ..SimOptions::default() };
+            check(seed.parse().expect("a seed"), &options);
         }
     }
 
@@ -228,11 +245,14 @@ mod tests {
             all.steered += one.steered;
             all.asked_by_tools += one.asked_by_tools;
             all.answered_by_clients += one.answered_by_clients;
+            all.byte_replies += one.byte_replies;
+            all.byte_starts += one.byte_starts;
             *statuses.entry(format!("{:?}", one.status)).or_insert(0) += 1;
         }
         // The world is hostile enough to be worth something.
         assert!(all.early_starts > 80 && all.crashes > 30 && all.calls > 500, "{all:?}");
         assert!(all.steered > 50 && all.asked_by_tools > 20 && all.answered_by_clients > 10, "{all:?}");
+        assert!(all.byte_replies > 50 && all.byte_starts > 15, "{all:?}");
         assert!(all.edited > 5 && all.remembered > 5 && all.redefined > 3, "{all:?}");
         assert!(statuses.len() >= 6, "{statuses:?}");
     }

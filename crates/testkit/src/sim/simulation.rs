@@ -5,6 +5,7 @@ use super::consent::{ConsentChecker, REFUSED_Q};
 use super::rng::SimRng;
 use super::sim_plan::{self, SimPlan};
 use super::upstream::{self, ReplyItem, TimedReplyItem};
+use super::wire_reply::{self, ReplyTruth};
 use super::{SimMutant, SimOptions, SimSummary, client, people, tool};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use throughline_engine::fold::AssistantMessage;
@@ -13,7 +14,7 @@ use throughline_engine::{
     QuestionKind, QueuedMessage, StepProviderState, Turn, TurnAction, TurnInput, TurnOutput, UnixMillis,
     UserMessageId, merge_deltas,
 };
-use throughline_wire::{CallId, ToolName};
+use throughline_wire::{CallId, ModelRequest, ToolChoice, ToolName};
 
 /// Where the virtual clock begins.
 const START: UnixMillis = 1_700_000_000_000;
@@ -40,6 +41,7 @@ struct Simulation<'t> {
     rng: SimRng,
     plan: SimPlan,
     mutant: Option<SimMutant>,
+    events_only: bool,
     now: UnixMillis,
     agenda: BTreeMap<(UnixMillis, u64), AgendaItem>,
     counter: u64,
@@ -49,6 +51,8 @@ struct Simulation<'t> {
     appending: Option<(Vec<Event>, Vec<StepProviderState>)>,
     replies: BTreeMap<(u32, u32), VecDeque<TimedReplyItem>>,
     running: BTreeSet<(CallId, u32)>,
+    /// By step: the truth about the reply that the decoder read from bytes.
+    truths: BTreeMap<u32, ReplyTruth>,
 
     log: Vec<Event>,
     provider_states: Vec<StepProviderState>,
@@ -98,6 +102,7 @@ pub(super) fn simulate(
         rng,
         plan,
         mutant: options.mutant,
+        events_only: options.events_only,
         now: START,
         agenda: BTreeMap::new(),
         counter: 0,
@@ -106,6 +111,7 @@ pub(super) fn simulate(
         appending: None,
         replies: BTreeMap::new(),
         running: BTreeSet::new(),
+        truths: BTreeMap::new(),
         log: Vec::new(),
         provider_states: Vec::new(),
         shadow,
@@ -516,7 +522,7 @@ impl Simulation<'_> {
             TurnAction::CallModel { step, attempt, request, .. } => {
                 self.checker.request(&request)?;
                 self.summary.model_calls += 1;
-                let reply: VecDeque<TimedReplyItem> = upstream::reply(&mut self.rng, &request).into();
+                let reply = self.draw_reply(step, &request);
                 let first = reply.front().map_or(0, |(wait, _)| *wait);
                 self.replies.insert((step, attempt), reply);
                 self.schedule(first, AgendaItem::Reply { step, attempt });
@@ -560,6 +566,7 @@ impl Simulation<'_> {
                 }
                 self.start_tool(&call, attempt)?;
                 self.consent.check_start(&call, &arguments)?;
+                self.check_made(&call)?;
                 let accepted = self.accepted.contains(&(call.clone(), arguments.text.clone()));
                 // After a takeover a read runs again with the arguments that the old process had checked.
                 if !accepted && self.epoch == 0 {
@@ -595,6 +602,7 @@ impl Simulation<'_> {
                 if fingerprint.is_some() {
                     self.consent.check_start(&call, &arguments)?;
                 }
+                self.check_made(&call)?;
                 let limit = until - self.now;
                 let number = self.client_answers;
                 self.client_answers += 2;
@@ -626,6 +634,46 @@ impl Simulation<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The reply to a request: as events, or as bytes that the decoder makes events of.
+    fn draw_reply(&mut self, step: u32, request: &ModelRequest) -> VecDeque<TimedReplyItem> {
+        self.truths.remove(&step);
+        let mut rng = self.rng.fork(4);
+        let reply = upstream::reply(&mut self.rng, request);
+        let wants_calls = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
+        if self.events_only || !wants_calls || !rng.chance(25) {
+            return reply.into();
+        }
+        let (events, truth) = wire_reply::draw(&mut rng, request, self.mutant);
+        self.truths.insert(step, truth);
+        self.summary.byte_replies += 1;
+        events.into_iter().map(|event| (rng.wait(60), ReplyItem::Event(event))).collect()
+    }
+
+    /// A tool with effects runs only on a call that is complete and that somebody made.
+    fn check_made(&mut self, call: &CallId) -> Result<(), BrokenInvariant> {
+        let its: Vec<&Event> = self.log.iter().filter(|event| event.tool_id.as_ref() == Some(call)).collect();
+        let wire_name = its.iter().find_map(|event| match &event.kind {
+            EventKind::ToolUse { wire_name, .. } => Some(wire_name),
+            _ => None,
+        });
+        // As the model wrote them: a person's have no seal.
+        let arguments = its.iter().rev().find_map(|event| match &event.kind {
+            EventKind::ToolInput(input) if input.seal.is_some() => input.arguments.as_ref(),
+            _ => None,
+        });
+        let step = its.first().and_then(|event| event.step);
+        let (Some(name), Some(arguments), Some(truth)) =
+            (wire_name, arguments, step.and_then(|step| self.truths.get(&step)))
+        else {
+            return Ok(());
+        };
+        if self.plan.truth.iter().any(|(known, effect)| known == name && effect.may_start_early()) {
+            return Ok(());
+        }
+        self.summary.byte_starts += 1;
+        truth.check_start(name.as_str(), arguments)
     }
 
     /// A tool gets another definition; sometimes the machine is notified at once, else when it wants to start the tool.

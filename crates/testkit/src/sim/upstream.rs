@@ -60,6 +60,10 @@ pub(super) fn reply(rng: &mut SimRng, request: &ModelRequest) -> Vec<TimedReplyI
         }
     }
     extras(rng, &mut items);
+    // Of a fork, so that seeds draw what they drew before there were any.
+    if rng.fork(5).chance(4) {
+        orphan(CallSlot(calls), &mut items);
+    }
     end(rng, calls, &mut items);
     if rng.chance(5) {
         // Bytes after the end, and the end once more.
@@ -106,6 +110,21 @@ fn call(rng: &mut SimRng, slot: CallSlot, request: &ModelRequest) -> Vec<StepEve
         _ => events.push(StepEvent::CallSealed { slot, seal: seal(rng), arguments }),
     }
     events
+}
+
+/// Fragments of arguments that no call owns.
+fn orphan(slot: CallSlot, items: &mut Vec<TimedReplyItem>) {
+    let opened = StepEvent::CallOpened {
+        slot,
+        position: slot.0,
+        upstream_id: None,
+        name: WireName::new(""),
+        kind: CallKind::Function,
+        arguments: None,
+    };
+    let raw = RawArguments(r#"{"q":"nobody's"}"#.to_owned());
+    let broken = StepEvent::CallBroken { slot, reason: BrokenCall::Nameless, raw };
+    items.extend([opened, broken].map(|event| (0, ReplyItem::Event(event))));
 }
 
 fn arguments(rng: &mut SimRng) -> CallArguments {

@@ -86,6 +86,8 @@ struct CallInProgress {
     announced: bool,
     ending: SealState,
     too_large: bool,
+    /// The upstream says that it is complete, and nothing but its head has arrived: it counts when the model goes on.
+    is_held: bool,
     /// It took in fragments under a number that is no call's, and that was reported.
     is_misnumbered: bool,
     source: CallSource,
@@ -126,9 +128,21 @@ impl CallInProgress {
         self.id.is_empty() && self.name.is_empty()
     }
 
-    /// Fragments of arguments that no call owns, made visible as a call of their own (T16, T19).
+    /// More of it may come.
+    fn is_open(&self) -> bool {
+        self.source == CallSource::Field && self.ending == SealState::Open && !self.is_held
+    }
+
+    /// Arguments without a name: fragments that no call owns, made visible as a call of their own (T16, T19).
     fn is_orphan(&self) -> bool {
-        self.source == CallSource::Field && self.is_headless() && !self.text().trim_ascii().is_empty()
+        self.source == CallSource::Field && self.name.is_empty() && !self.text().trim_ascii().is_empty()
+    }
+
+    /// Names fragments under a number that is no call's, once for each call.
+    fn report_misnumbered(&mut self, slot: CallSlot, fragment: &str, out: EventSink<'_>, at: u64) {
+        if !std::mem::replace(&mut self.is_misnumbered, true) {
+            report(out, ProblemKind::MisnumberedFragment, at, fragment, Some(slot));
+        }
     }
 
     fn clear_text(&mut self) {
@@ -223,7 +237,7 @@ impl CallAssembler {
                 let limit = "calls_per_step_max".to_owned();
                 report(out, ProblemKind::LimitReached { limit }, at, head.name, None);
             }
-            if head.id.is_empty() && head.name.is_empty() {
+            if head.name.is_empty() {
                 self.orphan_dropped = true;
                 self.break_empty_calls(out);
             }
@@ -252,6 +266,7 @@ impl CallAssembler {
             announced: false,
             ending: SealState::Open,
             too_large: false,
+            is_held: false,
             is_misnumbered: false,
             source: CallSource::Field,
         });
@@ -441,6 +456,13 @@ impl CallAssembler {
         self.end_call(slot, SealEvidence::Explicit, StepEnding::Whole, out, at);
     }
 
+    /// The upstream says that the call is complete, and it may be cut: nothing but its head has arrived (A1, A2).
+    pub(crate) fn hold(&mut self, slot: CallSlot) {
+        if let Some(call) = self.call_mut(slot) {
+            call.is_held = true;
+        }
+    }
+
     /// The upstream began a second generation: nothing before it is to be run.
     pub(crate) fn void_all(&mut self, out: EventSink<'_>, _at: u64) {
         for slot in (0..self.calls.len() as u32).map(CallSlot) {
@@ -555,20 +577,14 @@ impl CallAssembler {
 
     // --- fragments that no call owns ---
 
-    /// The call that a fragment belongs to whose number or id is no call's: the only one that is open (T19). Reported once
-    /// for each call; with several open ones nothing is guessed.
+    /// The call that a fragment belongs to whose number or id is no call's: the only one that is open (T19). With
+    /// several open ones nothing is guessed.
     pub(crate) fn adopt(&mut self, fragment: &str, out: EventSink<'_>, at: u64) -> Option<CallSlot> {
-        let mut open = self
-            .calls
-            .iter_mut()
-            .enumerate()
-            .filter(|(_, call)| call.source == CallSource::Field && call.ending == SealState::Open);
+        let mut open = self.calls.iter_mut().enumerate().filter(|(_, call)| call.is_open());
         match (open.next(), open.next()) {
             (Some((slot, call)), None) if !call.is_headless() => {
                 let slot = CallSlot(slot as u32);
-                if !std::mem::replace(&mut call.is_misnumbered, true) {
-                    report(out, ProblemKind::MisnumberedFragment, at, fragment, Some(slot));
-                }
+                call.report_misnumbered(slot, fragment, out, at);
                 Some(slot)
             }
             (Some(_), Some(_)) => {
@@ -579,10 +595,14 @@ impl CallAssembler {
         }
     }
 
-    /// A call with a head has these arguments already.
-    pub(crate) fn has_arguments(&self, text: &str) -> bool {
+    /// True if a call has these arguments by its own events: under another number they say nothing new (T19).
+    pub(crate) fn is_said_already(&mut self, text: &str, out: EventSink<'_>, at: u64) -> bool {
         let has = |call: &CallInProgress| call.text() == text || is_same_document(call.text(), text);
-        self.calls.iter().any(|call| !call.is_headless() && has(call))
+        let same = self.calls.iter().position(|call| !call.is_headless() && has(call));
+        if let Some((slot, call)) = same.and_then(|slot| Some((slot, self.calls.get_mut(slot)?))) {
+            call.report_misnumbered(CallSlot(slot as u32), text, out, at);
+        }
+        same.is_some()
     }
 
     fn has_orphans(&self) -> bool {

@@ -87,7 +87,10 @@ impl CallAssembler {
                 // T5: a number that first appears on a continuation names the call just opened.
                 let unnumbered =
                     last.filter(|slot| self.call(*slot).is_some_and(|call| call.index.is_none()));
-                unnumbered.filter(|_| delta.id.is_empty() && delta.name.is_empty())
+                let unnumbered = unnumbered.filter(|_| delta.id.is_empty() && delta.name.is_empty());
+                // T19: without a name, an id that is known names its call, whatever the number.
+                let is_its_id = |call: &super::CallInProgress| !call.id.is_empty() && call.id == delta.id;
+                unnumbered.or_else(|| newest(&is_its_id).filter(|_| delta.name.is_empty()))
             }),
             // T1: without a number, an id names its call; a bare fragment or the same name continues the last.
             None if !delta.id.is_empty() => {

@@ -13,6 +13,7 @@ impl PendingSeals {
     /// The upstream says that `slot` is complete.
     pub(super) fn seal_or_hold(&mut self, slot: CallSlot, step: &mut StepWriter<'_>) {
         if step.has_no_arguments(slot) {
+            step.hold_call(slot);
             self.0.push(slot);
         } else {
             step.seal_call(slot);

@@ -7,6 +7,7 @@
 
 use super::items::{ItemKind, OutputItems, TextChannel, call_id};
 use crate::assemble::CallHead;
+use crate::dialect::pending_seals::PendingSeals;
 use crate::dialect::{DialectDecoder, PayloadFrame};
 use crate::json::JsonRef;
 use crate::step::{StepWriter, error_of};
@@ -24,7 +25,7 @@ pub(crate) struct ResponsesDecoder {
     reported_kinds: BTreeSet<String>,
     /// Calls that were reported complete without a byte of arguments. A cut can look the same (A2), so they count once
     /// the model went on.
-    empty_calls: Vec<CallSlot>,
+    pending_seals: PendingSeals,
 }
 
 impl DialectDecoder for ResponsesDecoder {
@@ -57,7 +58,7 @@ impl DialectDecoder for ResponsesDecoder {
                 if let Some(item) = event.get("item") {
                     let (at, is_new) = self.items.item_added(event, item);
                     if is_new {
-                        self.empty_calls.drain(..).for_each(|slot| step.seal_call(slot));
+                        self.pending_seals.seal_all(step);
                         self.register_item(at, item, step);
                         if self.items.get(at).kind == ItemKind::Reasoning {
                             step.hidden_thinking();
@@ -110,7 +111,7 @@ impl DialectDecoder for ResponsesDecoder {
     }
 
     fn end(&mut self, step: &mut StepWriter<'_>) {
-        let mut strays = Vec::new();
+        let mut orphans = Vec::new();
         for at in 0..self.items.len() {
             let item = self.items.get(at);
             let pending = std::mem::take(&mut item.pending_arguments);
@@ -118,10 +119,10 @@ impl DialectDecoder for ResponsesDecoder {
                 _ if pending.is_empty() || !matches!(item.kind, ItemKind::Call(_)) => {}
                 // The head had them, and nothing followed.
                 Some(slot) => step.append_arguments_text(slot, &pending),
-                None => strays.push((at, pending)),
+                None => orphans.push((at, pending)),
             }
         }
-        self.place_strays(strays, step);
+        self.show_orphans(orphans, step);
         let values = self.items.take_values();
         if !values.is_empty() {
             step.echo(Value::Array(values));
@@ -231,6 +232,18 @@ fn part_index(event: &JsonRef<'_>) -> u64 {
 impl ResponsesDecoder {
     fn arguments_delta(&mut self, event: &JsonRef<'_>, kind: CallKind, step: &mut StepWriter<'_>) {
         let Some(delta) = event.get("delta") else { return };
+        let append = |slot, step: &mut StepWriter<'_>| {
+            if delta.is_string() {
+                step.append_arguments(slot, delta);
+            } else {
+                step.append_arguments_text(slot, delta.raw());
+            }
+        };
+        if !self.items.is_known(event, ItemKind::Call(kind))
+            && let Some(slot) = step.adopt(&argument_text(Some(delta)))
+        {
+            return append(slot, step);
+        }
         let (at, is_new) = self.items.find_or_open(event, ItemKind::Call(kind));
         invalidate_if_new(is_new, step);
         let item = self.items.get(at);
@@ -238,20 +251,28 @@ impl ResponsesDecoder {
             Some(slot) => {
                 // What the head said in advance is said again by the deltas.
                 item.pending_arguments.clear();
-                if delta.is_string() {
-                    step.append_arguments(slot, delta);
-                } else {
-                    step.append_arguments_text(slot, delta.raw());
-                }
+                append(slot, step);
             }
             None => item.pending_arguments.push_str(&argument_text(Some(delta))),
         }
     }
 
     fn arguments_done(&mut self, event: &JsonRef<'_>, key: &str, kind: CallKind, step: &mut StepWriter<'_>) {
+        let text = argument_text(event.get(key));
+        if !self.items.is_known(event, ItemKind::Call(kind))
+            && !text.is_empty()
+            && event.nonempty("name").is_none()
+        {
+            if step.is_said_already(&text) {
+                return;
+            }
+            if let Some(slot) = step.adopt(&text) {
+                step.snapshot_arguments(slot, &text);
+                return step.seal_call(slot);
+            }
+        }
         let (at, is_new) = self.items.find_or_open(event, ItemKind::Call(kind));
         invalidate_if_new(is_new, step);
-        let text = argument_text(event.get(key));
         self.apply_snapshot(at, &event.nonempty("name").unwrap_or_default(), &text, step);
         // An empty snapshot is no evidence: the real one may follow with the end of the item (P3).
         if !text.is_empty()
@@ -280,23 +301,15 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Arguments of items that never got a name (T16, T19), in the order of the items.
-    fn place_strays(&mut self, strays: Vec<(usize, String)>, step: &mut StepWriter<'_>) {
-        let joined: String = strays.iter().map(|(_, text)| text.as_str()).collect();
-        let is_known = |text: &str, step: &mut StepWriter<'_>| {
-            // A call has them by its own events: they are the same once more under another number.
-            let is_known = step.has_arguments(text);
-            if is_known {
-                step.problem(ProblemKind::MisnumberedFragment, text);
-            }
-            is_known
-        };
-        if strays.is_empty() || is_known(&joined, step) {
+    /// Arguments of items that never got a name (T16), in the order of the items.
+    fn show_orphans(&mut self, orphans: Vec<(usize, String)>, step: &mut StepWriter<'_>) {
+        let joined: String = orphans.iter().map(|(_, text)| text.as_str()).collect();
+        if orphans.is_empty() || step.is_said_already(&joined) {
             return;
         }
-        for (at, text) in strays {
-            if !is_known(&text, step) {
-                let slot = step.adopt(&text).unwrap_or_else(|| self.open_call(at, "", step));
+        for (at, text) in orphans {
+            if !step.is_said_already(&text) {
+                let slot = self.open_call(at, "", step);
                 step.append_arguments_text(slot, &text);
             }
         }
@@ -361,8 +374,7 @@ impl ResponsesDecoder {
                     step,
                 );
                 match self.items.get(at).slot {
-                    Some(slot) if !cut && step.has_no_arguments(slot) => self.empty_calls.push(slot),
-                    Some(slot) if !cut => step.seal_call(slot),
+                    Some(slot) if !cut => self.pending_seals.seal_or_hold(slot, step),
                     _ => {}
                 }
             }

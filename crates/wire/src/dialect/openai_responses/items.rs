@@ -149,6 +149,11 @@ impl OutputItems {
         }
     }
 
+    /// True if a delta of this kind has an item.
+    pub(super) fn is_known(&self, event: &JsonRef<'_>, kind: ItemKind) -> bool {
+        self.find_for_event(event).is_some_and(|at| self.items[at].kind == kind)
+    }
+
     /// The same, of a known kind: an item that was never announced is opened, and `true` says so.
     pub(super) fn find_or_open(&mut self, event: &JsonRef<'_>, kind: ItemKind) -> (usize, bool) {
         if let Some(at) = self.find_for_event(event).filter(|at| self.items[*at].kind == kind) {

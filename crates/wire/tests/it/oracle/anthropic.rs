@@ -69,7 +69,6 @@ impl Reader {
             }
             "content_block_start" => {
                 let block = &value["content_block"];
-                self.blocks.iter_mut().for_each(|block| block.call.is_past = block.call.is_closed);
                 let call = DraftCall {
                     id: string(block, "id"),
                     name: string(block, "name").unwrap_or_default(),

@@ -36,7 +36,6 @@ pub fn read_converse(body: &[u8]) -> OracleOutcome {
         match name.as_str() {
             "contentBlockStart" => {
                 let call = &value["start"]["toolUse"];
-                draft.go_on();
                 if call["type"] == "server_tool_use" {
                     hosted.push(number.clone());
                 }

@@ -188,7 +188,10 @@ impl Choice {
                 self.numbers[last] = number;
                 return self.add(last, None, text);
             }
-            match owner(self.draft.calls.iter()).filter(|_| id.is_none() && name.is_none()) {
+            // Without a name, an id names its call, and what has neither belongs to the only open one.
+            let by_id = || self.draft.calls.iter().rposition(|call| call.id == id);
+            let own = if id.is_some() { by_id() } else { owner(self.draft.calls.iter()) };
+            match own.filter(|_| name.is_none()) {
                 Some(at) => self.add(at, None, text),
                 None => open(self),
             }

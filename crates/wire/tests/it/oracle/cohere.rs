@@ -44,7 +44,6 @@ fn read_event(kind: &str, event: &Value, draft: &mut Draft, numbers: &mut Vec<Va
         }
         "tool-plan-delta" => draft.reasoning += message["tool_plan"].as_str().unwrap_or_default(),
         "tool-call-start" => {
-            draft.go_on();
             numbers.push(event["index"].clone());
             draft.calls.push(DraftCall {
                 id: string(call, "id"),

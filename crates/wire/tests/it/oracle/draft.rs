@@ -26,8 +26,6 @@ pub struct DraftCall {
     pub is_custom: bool,
     /// The upstream said that this call is finished.
     pub is_closed: bool,
-    /// It went on after that.
-    pub is_past: bool,
 }
 
 impl DraftCall {
@@ -40,12 +38,11 @@ impl DraftCall {
         self.id.is_some() || !self.name.is_empty()
     }
 
-    /// More of it may come: it is no whole object, and was not said to be finished (without anything that counts only once
-    /// the model goes on).
+    /// More of it may come: it is no whole object, and was not said to be finished.
     fn is_open(&self) -> bool {
         let text = self.text();
         let is_whole = parse(&text).is_some_and(|value| value.as_object().is_some_and(|it| !it.is_empty()));
-        !is_whole && !(self.is_closed && (self.is_past || !text.is_empty()))
+        !is_whole && !self.is_closed
     }
 }
 
@@ -100,11 +97,6 @@ impl Draft {
         at
     }
 
-    /// The model goes on: what it has finished stays as it is.
-    pub fn go_on(&mut self) {
-        self.calls.iter_mut().for_each(|call| call.is_past = call.is_closed);
-    }
-
     /// Settles everything. `reason` normalizes a finish reason; a normal stop is `stop`.
     pub fn settle(self, reason: impl Fn(&str) -> &'static str) -> OracleOutcome {
         let finish = self.finish.as_deref().filter(|raw| !raw.is_empty()).map(&reason);
@@ -117,7 +109,8 @@ impl Draft {
             || (finish.is_none() && end == OracleEnd::Complete);
         let mut seen = Vec::new();
         let mut calls = Vec::new();
-        let has_orphans = self.calls.iter().any(|call| !call.has_head() && !call.text().trim().is_empty());
+        let has_orphans =
+            self.calls.iter().any(|call| call.name.is_empty() && !call.text().trim().is_empty());
         for call in self.calls {
             let id = call.id.as_deref().map(join).filter(|id| !id.is_empty() && !seen.contains(id));
             seen.extend(id.clone());

@@ -1,7 +1,7 @@
 //! OpenAI Responses.
 
 use super::OracleOutcome;
-use super::draft::{Draft, DraftCall, error_message, string};
+use super::draft::{Draft, DraftCall, error_message, owner, string};
 use super::frames::{Body, Event, sse};
 use super::surrogates::parse;
 use serde_json::Value;
@@ -63,18 +63,12 @@ pub fn read(body: &[u8]) -> OracleOutcome {
             draft.calls.push(item.call);
         }
     }
-    let is_known = |text: &str, draft: &Draft| {
-        let says_it = |call: &DraftCall| {
-            call.text() == text || parse(&call.text()).is_some_and(|it| parse(text) == Some(it))
-        };
-        draft.calls.iter().any(says_it)
-    };
+    let is_known = |text: &str, draft: &Draft| draft.calls.iter().any(|call| is_same(&call.text(), text));
     if !is_known(&strays.concat(), &draft) {
-        for stray in strays {
-            if !is_known(&stray, &draft) {
-                draft.stray(Some(stray));
-            }
-        }
+        let nobodys: Vec<String> = strays.into_iter().filter(|stray| !is_known(stray, &draft)).collect();
+        draft.calls.extend(
+            nobodys.into_iter().map(|text| DraftCall { fragments: vec![text], ..DraftCall::default() }),
+        );
     }
     draft.settle(|raw| match raw {
         "completed" => "stop",
@@ -89,9 +83,6 @@ fn read_item(kind: &str, event: &Value, items: &mut BTreeMap<u64, Item>, ids: &m
     if event["output_index"].is_null() {
         return;
     }
-    if kind == "response.output_item.added" {
-        items.values_mut().for_each(|item| item.call.is_past = item.call.is_closed);
-    }
     let mut number = event["output_index"].as_u64().unwrap_or(0);
     if let Some(id) = string(&event["item"], "id") {
         ids.push((id, number));
@@ -99,6 +90,19 @@ fn read_item(kind: &str, event: &Value, items: &mut BTreeMap<u64, Item>, ids: &m
     let known = ids.iter().rfind(|(id, _)| string(event, "item_id").as_ref() == Some(id));
     if let Some((_, own)) = known.filter(|_| !items.contains_key(&number)) {
         number = *own;
+    }
+    let is_call = |item: &Item| item.kind == "function_call" || item.kind == "custom_tool_call";
+    let is_stray = !items.contains_key(&number) && event["name"].is_null();
+    if is_stray && kind.starts_with("response.function_call_arguments.") {
+        let text = string(event, "delta").or(string(event, "arguments")).unwrap_or_default();
+        let says_it = |item: &Item| is_call(item) && is_same(&item.call.text(), &text);
+        if kind.ends_with("done") && (text.is_empty() || items.values().any(says_it)) {
+            return;
+        }
+        let calls: Vec<u64> = items.iter().filter(|(_, item)| is_call(item)).map(|(own, _)| *own).collect();
+        if let Some(at) = owner(calls.iter().map(|own| &items[own].call)) {
+            number = calls[at];
+        }
     }
     let item = items.entry(number).or_default();
     let delta = event["delta"].as_str().unwrap_or_default();
@@ -119,6 +123,11 @@ fn read_item(kind: &str, event: &Value, items: &mut BTreeMap<u64, Item>, ids: &m
         "response.custom_tool_call_input.done" => settled(item, &event["input"]),
         _ => {}
     }
+}
+
+/// The same text, or the same document.
+fn is_same(a: &str, b: &str) -> bool {
+    a == b || parse(a).is_some_and(|value| parse(b) == Some(value))
 }
 
 /// A snapshot replaces; an empty one says nothing.
