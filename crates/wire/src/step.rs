@@ -321,9 +321,10 @@ impl<'s> StepWriter<'s> {
 
     /// The call that a fragment belongs to whose block or item number is no call's: the only one that is open, if there is
     /// one.
-    pub(crate) fn adopt(&mut self, fragment: &str) -> Option<CallSlot> {
+    pub(crate) fn adopt(&mut self, fragment: &JsonRef<'_>) -> Option<CallSlot> {
         self.state.note_effect();
-        self.with_calls(|calls, out, at| calls.adopt(fragment, out, at))
+        let text = fragment.as_str().unwrap_or(Cow::Borrowed(fragment.raw()));
+        self.with_calls(|calls, out, at| calls.adopt(&text, out, at))
     }
 
     /// True if a call has these arguments by its own events.

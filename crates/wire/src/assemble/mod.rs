@@ -138,13 +138,6 @@ impl CallInProgress {
         self.source == CallSource::Field && self.name.is_empty() && !self.text().trim_ascii().is_empty()
     }
 
-    /// Names fragments under a number that is no call's, once for each call.
-    fn report_misnumbered(&mut self, slot: CallSlot, fragment: &str, out: EventSink<'_>, at: u64) {
-        if !std::mem::replace(&mut self.is_misnumbered, true) {
-            report(out, ProblemKind::MisnumberedFragment, at, fragment, Some(slot));
-        }
-    }
-
     fn clear_text(&mut self) {
         self.reader = ArgumentsReader::default();
         self.free_text.clear();
@@ -580,11 +573,11 @@ impl CallAssembler {
     /// The call that a fragment belongs to whose number or id is no call's: the only one that is open (T19). With
     /// several open ones nothing is guessed.
     pub(crate) fn adopt(&mut self, fragment: &str, out: EventSink<'_>, at: u64) -> Option<CallSlot> {
-        let mut open = self.calls.iter_mut().enumerate().filter(|(_, call)| call.is_open());
+        let mut open = self.calls.iter().enumerate().filter(|(_, call)| call.is_open());
         match (open.next(), open.next()) {
             (Some((slot, call)), None) if !call.is_headless() => {
                 let slot = CallSlot(slot as u32);
-                call.report_misnumbered(slot, fragment, out, at);
+                self.report_misnumbered(slot, fragment, out, at);
                 Some(slot)
             }
             (Some(_), Some(_)) => {
@@ -599,10 +592,18 @@ impl CallAssembler {
     pub(crate) fn is_said_already(&mut self, text: &str, out: EventSink<'_>, at: u64) -> bool {
         let has = |call: &CallInProgress| call.text() == text || is_same_document(call.text(), text);
         let same = self.calls.iter().position(|call| !call.is_headless() && has(call));
-        if let Some((slot, call)) = same.and_then(|slot| Some((slot, self.calls.get_mut(slot)?))) {
-            call.report_misnumbered(CallSlot(slot as u32), text, out, at);
+        if let Some(slot) = same {
+            self.report_misnumbered(CallSlot(slot as u32), text, out, at);
         }
         same.is_some()
+    }
+
+    /// Names fragments under a number that is no call's, once for each call.
+    fn report_misnumbered(&mut self, slot: CallSlot, fragment: &str, out: EventSink<'_>, at: u64) {
+        self.announce_if_named(slot, out);
+        if self.call_mut(slot).is_some_and(|call| !std::mem::replace(&mut call.is_misnumbered, true)) {
+            report(out, ProblemKind::MisnumberedFragment, at, fragment, Some(slot));
+        }
     }
 
     fn has_orphans(&self) -> bool {

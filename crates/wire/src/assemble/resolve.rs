@@ -37,8 +37,8 @@ impl CallAssembler {
             return None;
         }
         if candidate.is_none() && delta.index.is_some() && delta.id.is_empty() && delta.name.is_empty() {
-            let fragment = arguments.unwrap_or_default();
-            if let Some(slot) = self.adopt(fragment, out, at) {
+            let fragment = delta.arguments.map(shown_text).unwrap_or_default();
+            if let Some(slot) = self.adopt(&fragment, out, at) {
                 self.append_any(slot, delta.arguments, out, at);
                 // The same number may be another call's when this one is complete: no slot to rely on.
                 return None;
@@ -196,6 +196,11 @@ impl CallAssembler {
             .and_then(|index| u32::try_from(index).ok())
             .unwrap_or_else(|| self.calls.last().map_or(0, |call| call.position))
     }
+}
+
+/// A fragment as a person reads it.
+fn shown_text<'a>(fragment: &JsonRef<'a>) -> Cow<'a, str> {
+    fragment.as_str().unwrap_or(Cow::Borrowed(fragment.raw()))
 }
 
 /// The argument text as it stands on the wire, escapes and all; only its emptiness and white space matter here.

@@ -243,7 +243,7 @@ impl AnthropicDecoder {
             matches!(kind, K::Call { .. } | K::Hosted { .. } | K::Unknown)
         };
         let own = self.blocks.find(index).filter(|at| takes_input(&self.blocks.get(*at).kind));
-        let at = own.or_else(|| step.adopt(part.raw()).and_then(|slot| self.blocks.find_call(slot)));
+        let at = own.or_else(|| step.adopt(part).and_then(|slot| self.blocks.find_call(slot)));
         match at.map(|at| &mut self.blocks.get(at).kind) {
             Some(ContentBlockKind::Call { slot, input, .. }) => {
                 if part.is_string() {

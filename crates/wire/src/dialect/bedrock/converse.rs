@@ -137,7 +137,7 @@ impl ConverseDecoder {
         let block = if self.blocks.find(index).is_some_and(takes_input) {
             self.blocks.find(index)
         } else {
-            step.adopt(part.raw()).and_then(|slot| self.blocks.find_call(slot))
+            step.adopt(part).and_then(|slot| self.blocks.find_call(slot))
         };
         match block {
             Some(ConverseBlock::Call { slot, input, .. }) => {

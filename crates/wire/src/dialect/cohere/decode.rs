@@ -111,8 +111,8 @@ impl CohereDecoder {
         call: &JsonRef<'_>,
         step: &mut StepWriter<'_>,
     ) -> CallSlot {
-        let fragment = call.path(&["function", "arguments"]).map_or("", JsonRef::raw);
-        step.adopt(fragment).unwrap_or_else(|| {
+        let fragment = call.path(&["function", "arguments"]);
+        fragment.and_then(|fragment| step.adopt(fragment)).unwrap_or_else(|| {
             let key = json.get("index").and_then(JsonRef::as_u64).unwrap_or(self.calls_opened);
             step.open_call(key, CallHead::default())
         })

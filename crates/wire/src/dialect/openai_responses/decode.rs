@@ -240,8 +240,9 @@ impl ResponsesDecoder {
             }
         };
         if !self.items.is_known(event, ItemKind::Call(kind))
-            && let Some(slot) = step.adopt(&argument_text(Some(delta)))
+            && let Some(slot) = step.adopt(delta)
         {
+            self.items.clear_pending(slot);
             return append(slot, step);
         }
         let (at, is_new) = self.items.find_or_open(event, ItemKind::Call(kind));
@@ -266,7 +267,8 @@ impl ResponsesDecoder {
             if step.is_said_already(&text) {
                 return;
             }
-            if let Some(slot) = step.adopt(&text) {
+            if let Some(slot) = event.get(key).and_then(|fragment| step.adopt(fragment)) {
+                self.items.clear_pending(slot);
                 step.snapshot_arguments(slot, &text);
                 return step.seal_call(slot);
             }

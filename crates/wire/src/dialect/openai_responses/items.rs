@@ -154,6 +154,12 @@ impl OutputItems {
         self.find_for_event(event).is_some_and(|at| self.items[at].kind == kind)
     }
 
+    /// Fragments of a call have come under another number: what its head said in advance is said again by them.
+    pub(super) fn clear_pending(&mut self, call: CallSlot) {
+        let item = self.items.iter_mut().find(|item| item.slot == Some(call));
+        item.into_iter().for_each(|item| item.pending_arguments.clear());
+    }
+
     /// The same, of a known kind: an item that was never announced is opened, and `true` says so.
     pub(super) fn find_or_open(&mut self, event: &JsonRef<'_>, kind: ItemKind) -> (usize, bool) {
         if let Some(at) = self.find_for_event(event).filter(|at| self.items[*at].kind == kind) {

@@ -160,7 +160,8 @@ fn snapshot(value: &Value, item: &mut Item) {
         call.id = call.id.take().or_else(|| string(value, "call_id")).or_else(|| string(value, "id"));
         call.name = string(value, "name").unwrap_or(std::mem::take(&mut call.name));
         let text = string(value, if call.is_custom { "input" } else { "arguments" });
-        if let Some(text) = text {
+        // A placeholder says nothing about what has come.
+        if let Some(text) = text.filter(|text| text != "{}" || call.fragments.is_empty()) {
             call.fragments = vec![text];
         }
     }
