@@ -181,7 +181,8 @@ pub enum BrokenCall {
         /// Name of the limit.
         limit: String,
     },
-    /// Arguments arrived, a name never did.
+    /// Arguments arrived, a name never did. They may be what another call of the step lacks, so a caller runs nothing with
+    /// effects of such a step.
     Nameless,
     /// A block of a text protocol that breaks its grammar (text mode): nothing in it is guessed.
     Refused {

@@ -243,6 +243,9 @@ impl AnthropicDecoder {
             matches!(kind, K::Call { .. } | K::Hosted { .. } | K::Unknown)
         };
         let own = self.blocks.find(index).filter(|at| takes_input(&self.blocks.get(*at).kind));
+        if own.is_none() && part.string_body() == Some("") {
+            return;
+        }
         let at = own.or_else(|| step.adopt(part).and_then(|slot| self.blocks.find_call(slot)));
         match at.map(|at| &mut self.blocks.get(at).kind) {
             Some(ContentBlockKind::Call { slot, input, .. }) => {

@@ -136,6 +136,8 @@ impl ConverseDecoder {
         };
         let block = if self.blocks.find(index).is_some_and(takes_input) {
             self.blocks.find(index)
+        } else if part.string_body() == Some("") {
+            return;
         } else {
             step.adopt(part).and_then(|slot| self.blocks.find_call(slot))
         };

@@ -41,9 +41,10 @@ impl DialectDecoder for CohereDecoder {
             }
             "tool-call-delta" => {
                 if let Some(call) = call_of(message) {
-                    let slot =
-                        self.slot_of(json, step).unwrap_or_else(|| self.slot_of_stray(json, call, step));
-                    append(slot, call, step);
+                    match self.slot_of(json, step) {
+                        Some(slot) => append(slot, call, step),
+                        None => self.stray(json, call, step),
+                    }
                 }
             }
             "tool-call-end" => {
@@ -104,18 +105,15 @@ impl CohereDecoder {
         step.slot_of_block(json.get("index").and_then(JsonRef::as_u64).unwrap_or(last))
     }
 
-    /// The call of a fragment whose number is no call's (T19). If no call can be meant, one without a name shows it (T16).
-    fn slot_of_stray(
-        &mut self,
-        json: &JsonRef<'_>,
-        call: &JsonRef<'_>,
-        step: &mut StepWriter<'_>,
-    ) -> CallSlot {
+    /// A fragment whose number is no call's (T19). If no call can be meant, one without a name shows it (T16).
+    fn stray(&mut self, json: &JsonRef<'_>, call: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let fragment = call.path(&["function", "arguments"]);
-        fragment.and_then(|fragment| step.adopt(fragment)).unwrap_or_else(|| {
+        let Some(fragment) = fragment.filter(|fragment| fragment.string_body() != Some("")) else { return };
+        let slot = step.adopt(fragment).unwrap_or_else(|| {
             let key = json.get("index").and_then(JsonRef::as_u64).unwrap_or(self.calls_opened);
             step.open_call(key, CallHead::default())
-        })
+        });
+        append(slot, call, step);
     }
 }
 
