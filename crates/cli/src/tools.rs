@@ -224,9 +224,7 @@ async fn call_tool(registry: &ToolRegistry, agent: &Agent, call: ManualToolCall<
             return Err(messages::tool_denied_by_rule(name, &agent.name, &rule, &reason));
         }
         PolicyDecision::Ask { .. } => true,
-        PolicyDecision::Allow { .. } => {
-            !matches!(tool.spec().effect, Effect::Pure | Effect::Read | Effect::Cosmetic)
-        }
+        PolicyDecision::Allow { .. } => tool.spec().effect.has_effects(),
     };
     if asks && !approve && !allowed_by_person(name, &arguments)? {
         return Ok(CliExit::ToolFailed);
@@ -305,6 +303,9 @@ fn print_outcome(outcome: &CallOutcome, elapsed: &str, json: bool) -> io::Result
         }
         CallOutcome::TimedOut { limit_ms, partial } => {
             (messages::tool_timed_out(&duration(*limit_ms)), partial.as_ref())
+        }
+        CallOutcome::Unknown { message, partial } => {
+            (messages::tool_end_unknown(elapsed, message.as_deref()), partial.as_ref())
         }
         CallOutcome::Cancelled(_) => (messages::tool_stopped(elapsed), None),
         CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) => {

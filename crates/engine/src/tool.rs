@@ -96,9 +96,15 @@ impl Effect {
         }
     }
 
+    /// It may change something that outlives the screen. A call of it that is lost may have done so, and is not repeated
+    /// blindly.
+    pub fn has_effects(self) -> bool {
+        !matches!(self, Effect::Pure | Effect::Read | Effect::Cosmetic)
+    }
+
     /// It may start before the commit: running it in vain does no harm.
     pub fn may_start_early(self) -> bool {
-        matches!(self, Effect::Pure | Effect::Read | Effect::Cosmetic)
+        !self.has_effects()
     }
 
     /// After a crash it may be run once more: nobody can tell the difference.

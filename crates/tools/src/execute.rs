@@ -284,12 +284,12 @@ async fn outcome_from(joined: TaskResult, reports: &ReportBuffer, outputs: &Outp
             let partial = streamed_output(reports).await;
             return CallOutcome::TimedOut { limit_ms: millis(limit), partial };
         }
-        Ok(Err(ToolError::Unknown)) => return CallOutcome::Unknown,
+        Ok(Err(ToolError::Unknown)) => return CallOutcome::unknown(),
         Ok(Err(ToolError::Failed { message, partial })) => (message, partial),
         Err(error) => match error.try_into_panic() {
             Ok(payload) => (format!("the tool panicked: {}", panic_text(payload.as_ref())), None),
             // Only a runtime that is shutting down aborts a task that we did not.
-            Err(_) => return CallOutcome::Unknown,
+            Err(_) => return CallOutcome::unknown(),
         },
     };
     let partial = partial_output(partial, reports, outputs).await;

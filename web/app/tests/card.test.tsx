@@ -226,6 +226,16 @@ test("what a tool asks is a form, and its answer goes to the server", async () =
   });
 });
 
+test.each(["error", "unknown"] as const)(
+  "why a call ended %s stands in its line, and whole under it",
+  async (status) => {
+    const { container } = show({ status, error: { code: "unknown", message: "The line broke.\nHTTP 502" } });
+    expect(container.querySelector(".summary")).toHaveTextContent("The line broke.");
+    await userEvent.click(screen.getByRole("button", { name: /demo.calendar/ }));
+    expect(screen.getByText(/HTTP 502/, { selector: "p" })).toBeVisible();
+  },
+);
+
 test("how a call ended, and the product's own reasons, are said in Chinese; what a tool said stays as it came", async () => {
   await fetchWords("zh-CN");
   language.set("zh-CN");

@@ -36,6 +36,16 @@ pub(crate) fn tool_timed_out(limit: &str) -> String {
     tr!("✘ stopped at its limit of {limit}", "✘ 到达 {limit} 的时限，已停止")
 }
 
+/// `tools call`: it may have had effects, and nobody knows.
+pub(crate) fn tool_end_unknown(elapsed: &str, why: Option<&str>) -> String {
+    let why_en = why.map_or_else(String::new, |why| format!(": {why}"));
+    let why_zh = why.map_or_else(String::new, |why| format!("：{why}"));
+    tr!(
+        "‽ what became of it after {elapsed} is not known, and it may have had effects{why_en}",
+        "‽ {elapsed} 后结果未知，可能已经产生影响{why_zh}"
+    )
+}
+
 /// `tools call`: a person stopped it.
 pub(crate) fn tool_stopped(elapsed: &str) -> String {
     tr!("⊘ stopped after {elapsed}", "⊘ {elapsed} 后已停止")

@@ -358,6 +358,7 @@ impl TurnMachine<'_> {
         let text = outcome.output().map(|output| output.text.clone()).unwrap_or_default();
         let message = match outcome {
             CallOutcome::Failed { message, .. } => Some(message.clone()),
+            CallOutcome::Unknown { message, .. } => message.clone(),
             _ => None,
         };
         self.emit(self.call_target(handle), EventKind::ModelText { text, message });

@@ -79,7 +79,7 @@ impl ToolResult {
             | CallStatus::Preparing
             | CallStatus::Queued
             | CallStatus::AwaitingApproval
-            | CallStatus::Running => CallOutcome::Unknown,
+            | CallStatus::Running => CallOutcome::Unknown { message: error.message, partial: output() },
         }
     }
 }
@@ -92,7 +92,7 @@ fn status_of(outcome: &CallOutcome) -> CallStatus {
         CallOutcome::Cancelled(_) => CallStatus::Cancelled,
         CallOutcome::TimedOut { .. } => CallStatus::TimedOut,
         CallOutcome::NotStarted(_) => CallStatus::NotStarted,
-        CallOutcome::Unknown => CallStatus::Unknown,
+        CallOutcome::Unknown { .. } => CallStatus::Unknown,
     }
 }
 
@@ -107,7 +107,7 @@ fn error_of(outcome: &CallOutcome) -> Option<CallError> {
         CallOutcome::TimedOut { limit_ms, .. } => {
             CallError { limit_ms: Some(*limit_ms), ..code("timed_out") }
         }
-        CallOutcome::Unknown => code("unknown"),
+        CallOutcome::Unknown { message, .. } => CallError { message: message.clone(), ..code("unknown") },
         CallOutcome::NotStarted(why) => match why {
             NotStarted::InvalidArguments { message } => {
                 CallError { message: Some(message.clone()), ..code("invalid_arguments") }
@@ -244,7 +244,7 @@ mod tests {
             CallOutcome::Cancelled(StartState::No),
             CallOutcome::Cancelled(StartState::Yes { ran_ms: 7, partial: Some(output.clone()) }),
             CallOutcome::Cancelled(StartState::Yes { ran_ms: 0, partial: None }),
-            CallOutcome::TimedOut { limit_ms: 30_000, partial: Some(output) },
+            CallOutcome::TimedOut { limit_ms: 30_000, partial: Some(output.clone()) },
             CallOutcome::NotStarted(NotStarted::Interrupted),
             CallOutcome::NotStarted(NotStarted::InvalidArguments { message: "m".into() }),
             CallOutcome::NotStarted(NotStarted::Refused { message: "m".into() }),
@@ -252,7 +252,9 @@ mod tests {
             CallOutcome::NotStarted(NotStarted::NoViewer),
             CallOutcome::NotStarted(NotStarted::Stopped),
             CallOutcome::NotStarted(NotStarted::Limit { limit: "l".into() }),
-            CallOutcome::Unknown,
+            CallOutcome::unknown(),
+            CallOutcome::Unknown { message: Some("the line broke".into()), partial: None },
+            CallOutcome::Unknown { message: Some("the line broke".into()), partial: Some(output) },
         ]
     }
 
@@ -264,6 +266,13 @@ mod tests {
             let back: ToolResult = serde_json::from_str(&json).unwrap();
             assert_eq!(back.outcome(), outcome, "{json}");
         }
+    }
+
+    #[test]
+    fn an_unknown_end_of_before_there_were_reasons_is_still_read() {
+        let event: ToolResult =
+            serde_json::from_value(json!({"status": "unknown", "error": {"code": "unknown"}})).unwrap();
+        assert_eq!(event.outcome(), CallOutcome::unknown());
     }
 
     #[test]

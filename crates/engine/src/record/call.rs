@@ -443,8 +443,10 @@ impl CallRecord {
     pub(super) fn close(&mut self, result: &ToolResult, setup: &TurnSetup) {
         let mut outcome = result.outcome();
         if let Some((text, message)) = self.model_text.take() {
-            if let (CallOutcome::Failed { message: shown, .. }, Some(message)) = (&mut outcome, message) {
-                *shown = message;
+            match (&mut outcome, message) {
+                (CallOutcome::Failed { message: shown, .. }, Some(message)) => *shown = message,
+                (CallOutcome::Unknown { message: shown, .. }, Some(message)) => *shown = Some(message),
+                _ => {}
             }
             if let Some(output) = outcome.output_mut() {
                 output.text = text;

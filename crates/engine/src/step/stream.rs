@@ -439,7 +439,7 @@ impl TurnMachine<'_> {
                 let outcome = if finish.is_some_and(is_commit) {
                     CallOutcome::Done(ToolOutput::default())
                 } else {
-                    CallOutcome::Unknown
+                    CallOutcome::unknown()
                 };
                 self.close(handle, outcome);
             }

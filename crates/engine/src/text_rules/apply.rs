@@ -107,7 +107,8 @@ fn change_outcome(rules: &[&TextRule], outcome: &mut CallOutcome) -> bool {
     if rules.is_empty() {
         return changed;
     }
-    if let CallOutcome::Failed { message, .. } = outcome {
+    if let CallOutcome::Failed { message, .. } | CallOutcome::Unknown { message: Some(message), .. } = outcome
+    {
         changed |= change(rules, message);
     }
     if let Some(output) = outcome.output_mut() {

@@ -196,7 +196,7 @@ impl TurnMachine<'_> {
                 let rule = self.record.call(handle).rule().map(str::to_owned);
                 self.start_tool(handle, CommitState::Done, rule);
             } else {
-                self.close(handle, CallOutcome::Unknown);
+                self.close(handle, CallOutcome::unknown());
             }
         }
         if !continues {

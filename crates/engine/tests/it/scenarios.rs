@@ -1054,7 +1054,7 @@ fn a_write_that_was_running_is_unknown_and_never_runs_again() {
         throughline_engine::EventKind::ToolResult(result) => Some(result.outcome()),
         _ => None,
     });
-    assert_eq!(reported, Some(CallOutcome::Unknown));
+    assert_eq!(reported, Some(CallOutcome::unknown()));
 }
 
 #[test]

@@ -161,6 +161,32 @@ fn results_of_tools_and_messages_of_users_have_their_own_rules() {
 }
 
 #[test]
+fn the_reason_of_a_failure_and_of_an_unknown_end_have_the_rules_of_what_tools_say() {
+    let tool = |target: &str, pattern: &str| {
+        rule(json!({"pattern": pattern, "replace": "#", "in": target, "target_roles": ["tool"]}))
+    };
+    for (name, reported) in [
+        ("failed", "The tool failed: # 12 broke."),
+        ("unknown", "what became of it is not known: # 12 broke."),
+    ] {
+        let mut scripted =
+            run(vec![tool("shown", r"\d+"), tool("model", "key")], "tools weather:read; barrier");
+        for line in ["open A weather", "seal A {}", "finish tool_calls"] {
+            scripted.line(line);
+        }
+        let partial = json!({"text": "key 12 so far", "size": 13});
+        let outcome = json!({name: {"message": "key 12 broke", "partial": partial}});
+        scripted.line(&format!("outcome A {outcome}"));
+        let message = scripted.message();
+        let shown = message.calls().next().unwrap();
+        let reason = shown.error.as_ref().and_then(|error| error.message.as_deref());
+        assert_eq!((reason, shown.output.as_str()), (Some("key # broke"), "key # so far"), "{name}");
+        let text = last_step(&scripted.requests[1]).calls[0].1.model_text();
+        assert!(text.contains(reported) && text.ends_with("# 12 so far"), "{text}");
+    }
+}
+
+#[test]
 fn a_stop_shows_and_records_what_was_held_back() {
     let scripted = run(vec![hide("<x>.*</x>", "shown")], "\ntext a <x>b\ncancel");
     assert_eq!(scripted.message().text(), "a <x>b", "it is no match, and never will be one");

@@ -290,7 +290,7 @@ fn outcome_status(outcome: &CallOutcome) -> &'static str {
         CallOutcome::Cancelled(_) => "cancelled",
         CallOutcome::TimedOut { .. } => "timed_out",
         CallOutcome::NotStarted(_) => "not_started",
-        CallOutcome::Unknown => "unknown",
+        CallOutcome::Unknown { .. } => "unknown",
     }
 }
 

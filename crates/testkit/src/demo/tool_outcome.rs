@@ -108,7 +108,7 @@ mod tests {
             assert_eq!(ParsedOutcome::parse(&outcome.model_text()), expected);
         }
         for outcome in [
-            CallOutcome::Unknown,
+            CallOutcome::unknown(),
             CallOutcome::NotStarted(NotStarted::Interrupted),
             CallOutcome::NotStarted(NotStarted::Stopped),
             CallOutcome::NotStarted(NotStarted::Limit { limit: "x".into() }),

@@ -120,7 +120,7 @@ fn every_outcome() -> Vec<CallOutcome> {
         CallOutcome::NotStarted(NotStarted::UnknownTool { closest: vec!["f".into()] }),
         CallOutcome::NotStarted(NotStarted::InvalidArguments { message: "/city: missing".into() }),
         CallOutcome::NotStarted(NotStarted::Interrupted),
-        CallOutcome::Unknown,
+        CallOutcome::unknown(),
     ]
 }
 

@@ -139,7 +139,7 @@ impl Throughline {
             PolicyDecision::Allow { rule } => (rule, false),
             PolicyDecision::Ask { rule } => (rule, true),
         };
-        let has_effect = !matches!(spec.effect, Effect::Pure | Effect::Read | Effect::Cosmetic);
+        let has_effect = spec.effect.has_effects();
         if call.consent == ManualConsent::NotGiven {
             let effect = spec.effect;
             if asks {

@@ -168,7 +168,7 @@ impl RunningTools {
                 Ok((id, outcome)) => (id, outcome),
                 // The tool's own panic is caught by the executor and is a failed call. If the executor itself breaks,
                 // nobody knows what the tool has done.
-                Err(error) => (error.id(), CallOutcome::Unknown),
+                Err(error) => (error.id(), CallOutcome::unknown()),
             };
             if let Some(RunningCall { call, attempt, .. }) = self.running.remove(&id) {
                 return TurnInput::ToolEnded { call, attempt, outcome };

@@ -64,8 +64,7 @@ impl ToolDescription {
                 ToolAvailability::Offered => None,
                 ToolAvailability::Withheld(why) => Some(why.to_string()),
             },
-            asks: spec.permission == PermissionRule::Ask
-                || !matches!(spec.effect, Effect::Pure | Effect::Read | Effect::Cosmetic),
+            asks: spec.permission == PermissionRule::Ask || spec.effect.has_effects(),
             wire_name: tool.wire_name().clone(),
             runs_on: match spec.runs_on {
                 RunsOn::Here => "here",

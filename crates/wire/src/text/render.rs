@@ -162,6 +162,10 @@ impl TextCalls {
             CallOutcome::TimedOut { limit_ms, partial } => {
                 CallOutcome::TimedOut { limit_ms, partial: partial.map(output) }
             }
+            CallOutcome::Unknown { message, partial } => CallOutcome::Unknown {
+                message: message.map(|message| self.escaped(&message)),
+                partial: partial.map(output),
+            },
             CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) => {
                 CallOutcome::NotStarted(NotStarted::InvalidArguments { message: self.escaped(&message) })
             }
@@ -169,9 +173,7 @@ impl TextCalls {
                 CallOutcome::NotStarted(NotStarted::Refused { message: self.escaped(&message) })
             }
             // What is said of these is ours.
-            CallOutcome::Cancelled(StartState::No) | CallOutcome::NotStarted(_) | CallOutcome::Unknown => {
-                outcome
-            }
+            CallOutcome::Cancelled(StartState::No) | CallOutcome::NotStarted(_) => outcome,
         }
     }
 

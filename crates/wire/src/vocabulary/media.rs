@@ -139,11 +139,11 @@ impl CallOutcome {
             CallOutcome::Done(output) => Some(output),
             CallOutcome::Failed { partial, .. }
             | CallOutcome::TimedOut { partial, .. }
+            | CallOutcome::Unknown { partial, .. }
             | CallOutcome::Cancelled(StartState::Yes { partial, .. }) => partial.as_mut(),
             CallOutcome::Denied { .. }
             | CallOutcome::Cancelled(StartState::No)
-            | CallOutcome::NotStarted(_)
-            | CallOutcome::Unknown => None,
+            | CallOutcome::NotStarted(_) => None,
         }
     }
 }

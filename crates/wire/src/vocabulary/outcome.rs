@@ -1,7 +1,7 @@
 //! Outcomes of calls, as the model receives them.
 
 use super::Media;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 /// Output of a tool.
@@ -89,7 +89,7 @@ pub enum NotStarted {
 /// assert!(outcome.model_text().contains("Did you mean files_read?"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", remote = "Self")]
 pub enum CallOutcome {
     /// The tool finished.
     Done(ToolOutput),
@@ -116,6 +116,65 @@ pub enum CallOutcome {
     },
     /// It never ran.
     NotStarted(NotStarted),
-    /// It was started, and what became of it is not known (a crash in between).
-    Unknown,
+    /// It was started, and what became of it is not known: a crash, or a line that broke before the answer.
+    Unknown {
+        /// The reason, if one is known.
+        message: Option<String>,
+        /// Output so far.
+        partial: Option<ToolOutput>,
+    },
+}
+
+impl CallOutcome {
+    /// A call that was started, and nothing else is known of it.
+    pub fn unknown() -> Self {
+        Self::Unknown { message: None, partial: None }
+    }
+}
+
+// An outcome of which nothing is known is the bare word `unknown`, as it was before there were reasons: what was stored
+// then is read now, and the other way round.
+impl Serialize for CallOutcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Unknown { message: None, partial: None } => serializer.serialize_str("unknown"),
+            known => Self::serialize(known, serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for CallOutcome {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(word) if word == "unknown" => Ok(Self::unknown()),
+            known => Self::deserialize(known).map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_end_without_a_reason_is_the_bare_word_that_it_always_was() {
+        let broken = |message: Option<&str>, partial: Option<&str>| CallOutcome::Unknown {
+            message: message.map(str::to_owned),
+            partial: partial.map(ToolOutput::text),
+        };
+        let table = [
+            (CallOutcome::unknown(), r#""unknown""#),
+            (broken(Some("reset"), None), r#"{"unknown":{"message":"reset","partial":null}}"#),
+            (
+                broken(None, Some("half")),
+                r#"{"unknown":{"message":null,"partial":{"text":"half","size":4}}}"#,
+            ),
+            (CallOutcome::Denied { reason: None }, r#"{"denied":{"reason":null}}"#),
+        ];
+        for (outcome, json) in table {
+            assert_eq!(serde_json::to_string(&outcome).unwrap(), json);
+            assert_eq!(serde_json::from_str::<CallOutcome>(json).unwrap(), outcome);
+        }
+        assert!(serde_json::from_str::<CallOutcome>(r#""done""#).is_err());
+    }
 }

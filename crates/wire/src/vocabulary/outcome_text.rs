@@ -42,11 +42,20 @@ impl CallOutcome {
                 partial.as_ref(),
             ),
             CallOutcome::NotStarted(why) => not_started_text(why),
-            CallOutcome::Unknown => {
+            CallOutcome::Unknown { message: Some(message), partial } if !message.trim().is_empty() => {
+                let why = sentence(message);
+                let text = format!(
+                    "The call was started and what became of it is not known: {why} It may have had effects. \
+                     Check before trying again."
+                );
+                with_partial(text, partial.as_ref())
+            }
+            CallOutcome::Unknown { partial, .. } => with_partial(
                 "The call was started and what became of it is not known; it may have had effects. \
                  Check before trying again."
-                    .into()
-            }
+                    .into(),
+                partial.as_ref(),
+            ),
         }
     }
 
@@ -56,11 +65,11 @@ impl CallOutcome {
             CallOutcome::Done(output) => Some(output),
             CallOutcome::Failed { partial, .. }
             | CallOutcome::TimedOut { partial, .. }
+            | CallOutcome::Unknown { partial, .. }
             | CallOutcome::Cancelled(StartState::Yes { partial, .. }) => partial.as_ref(),
             CallOutcome::Cancelled(StartState::No)
             | CallOutcome::Denied { .. }
-            | CallOutcome::NotStarted(_)
-            | CallOutcome::Unknown => None,
+            | CallOutcome::NotStarted(_) => None,
         }
     }
 
@@ -71,7 +80,7 @@ impl CallOutcome {
             | CallOutcome::Failed { .. }
             | CallOutcome::Cancelled(StartState::Yes { .. })
             | CallOutcome::TimedOut { .. }
-            | CallOutcome::Unknown => true,
+            | CallOutcome::Unknown { .. } => true,
             CallOutcome::Denied { .. }
             | CallOutcome::Cancelled(StartState::No)
             | CallOutcome::NotStarted(_) => false,
@@ -199,6 +208,18 @@ mod tests {
                 "Given up because it did not end within its limit of 30 s; it may have had effects.",
             ),
             (
+                CallOutcome::unknown(),
+                "The call was started and what became of it is not known; it may have had effects. Check before trying again.",
+            ),
+            (
+                CallOutcome::Unknown {
+                    message: Some("the MCP server `x` ended before it had answered".into()),
+                    partial: so_far(),
+                },
+                "The call was started and what became of it is not known: the MCP server `x` ended before it had answered. \
+                 It may have had effects. Check before trying again.\nOutput so far:\n2 of 3 rows",
+            ),
+            (
                 CallOutcome::NotStarted(NotStarted::UnknownTool { closest: vec!["demo_weather".into()] }),
                 "There is no tool of this name, so nothing was started; nothing happened. Did you mean demo_weather?",
             ),
@@ -217,7 +238,8 @@ mod tests {
             CallOutcome::Failed { message: "m".into(), partial: partial() },
             CallOutcome::Cancelled(StartState::Yes { ran_ms: 0, partial: partial() }),
             CallOutcome::TimedOut { limit_ms: 1, partial: None },
-            CallOutcome::Unknown,
+            CallOutcome::unknown(),
+            CallOutcome::Unknown { message: Some("the line broke".into()), partial: partial() },
         ];
         for outcome in started {
             assert!(!outcome.model_text().contains("nothing happened"), "{outcome:?}");

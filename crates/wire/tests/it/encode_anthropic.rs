@@ -201,7 +201,7 @@ fn every_outcome_but_done_is_an_error_and_says_what_happened() {
         CallOutcome::Cancelled(StartState::Yes { ran_ms: 5, partial: None }),
         CallOutcome::TimedOut { limit_ms: 1000, partial: None },
         CallOutcome::NotStarted(NotStarted::NoViewer),
-        CallOutcome::Unknown,
+        CallOutcome::unknown(),
     ];
     for outcome in outcomes {
         let expected_text = outcome.model_text();
@@ -533,7 +533,7 @@ fn any_outcome() -> impl Strategy<Value = CallOutcome> {
         Just(done("")),
         Just(CallOutcome::Done(ToolOutput { media: vec![picture()], ..ToolOutput::default() })),
         Just(CallOutcome::Denied { reason: None }),
-        Just(CallOutcome::Unknown),
+        Just(CallOutcome::unknown()),
     ]
 }
 

@@ -78,7 +78,7 @@ fn outcomes() -> Vec<CallOutcome> {
         CallOutcome::TimedOut { limit_ms: 1000, partial: None },
         CallOutcome::NotStarted(NotStarted::Interrupted),
         CallOutcome::NotStarted(NotStarted::UnknownTool { closest: vec!["g".into()] }),
-        CallOutcome::Unknown,
+        CallOutcome::unknown(),
     ]
 }
 

@@ -12,7 +12,7 @@ export function Summary({ call }: { call: Readonly<CallBlock> }) {
   const isDenied = call.status === "denied";
   const struck = call.status === "cancelled" ? "line-through" : "";
   const progress = call.status === "running" ? progressOf(call.progress) : "";
-  const isFailure = failure && (call.status === "error" || isDenied);
+  const isFailure = failure && (call.status === "error" || call.status === "unknown" || isDenied);
   const isEdited = wasEdited(call);
   const input = isEdited ? summaryOf(call.ran_with) : call.input_summary;
   const said = isFailure ? words.serverText(failure) : progress || input || words.noArguments;
