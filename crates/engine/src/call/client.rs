@@ -1,8 +1,8 @@
 //! Calls that a connected page or app runs: offered, waited for, answered by their id.
 //!
 //! A call is offered by its `tool_start`, which names the client. The first answer that comes in time closes it; every
-//! later one changes nothing. A client that does not answer by the tool's time limit leaves a call that is `timed_out`
-//! with code `client_gone`: it may have had effects, and nobody knows. The wait survives a restart: the client is still
+//! later one changes nothing. A client that does not answer by the tool's time limit leaves a call with the code
+//! `client_gone`: `unknown` if the tool can have effects, since the client may have run it, else `timed_out`. The wait survives a restart: the client is still
 //! there, and the call is offered to it once more under the same id and attempt.
 
 use crate::action::TurnAction;
@@ -83,9 +83,20 @@ impl TurnMachine<'_> {
     /// The client did not answer in time.
     pub(crate) fn client_timed_out(&mut self, handle: CallHandle, limit_ms: u64) {
         let partial = None;
-        self.close_with(handle, CallOutcome::TimedOut { limit_ms, partial }, |result| {
-            let error = CallError { code: "client_gone".into(), ..result.error.take().unwrap_or_default() };
-            result.error = Some(CallError { message: Some(wording::client_timed_out()), ..error });
+        let message = wording::client_timed_out();
+        let has_effects = self.tool_of(handle).is_none_or(|tool| tool.effect.has_effects());
+        let outcome = if has_effects {
+            CallOutcome::Unknown { message: Some(message.clone()), partial }
+        } else {
+            CallOutcome::TimedOut { limit_ms, partial }
+        };
+        self.close_with(handle, outcome, |result| {
+            result.error = Some(CallError {
+                code: "client_gone".into(),
+                message: Some(message),
+                limit_ms: Some(limit_ms),
+                ..result.error.take().unwrap_or_default()
+            });
         });
     }
 }

@@ -27,7 +27,7 @@ pub enum ClientCallState {
     Waiting,
     /// It has an outcome: another answer, a stop.
     Closed,
-    /// Its time was over.
+    /// It was given up without an answer, mostly because its time was over.
     TimedOut,
     /// No client is asked to run a call of this id.
     Unknown,
@@ -78,7 +78,10 @@ impl Turn {
         match &call.state {
             _ if !by_client || call.attempts == 0 => ClientCallState::Unknown,
             CallState::Running(_) => ClientCallState::Waiting,
-            CallState::Closed(closed) if matches!(closed.outcome, CallOutcome::TimedOut { .. }) => {
+            // Given up without an answer, with effects or without.
+            CallState::Closed(closed)
+                if matches!(closed.outcome, CallOutcome::TimedOut { .. } | CallOutcome::Unknown { .. }) =>
+            {
                 ClientCallState::TimedOut
             }
             CallState::Closed(_) => ClientCallState::Closed,

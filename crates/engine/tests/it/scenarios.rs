@@ -1596,7 +1596,7 @@ fn a_silent_upstream_and_a_silent_client_are_told() {
     assert_eq!(reasons(&format!("{waits}\n{answered}\ntimer elsewhere")), [], "it has answered");
 }
 
-// A client that never answers: timed out, truthfully, and what comes later is refused.
+// A client that never answers may have done what it was asked: its end is unknown, and what comes later is refused.
 #[test]
 fn a_client_that_does_not_answer_is_gone() {
     use throughline_engine::ClientCallState;
@@ -1614,7 +1614,7 @@ fn a_client_that_does_not_answer_is_gone() {
          step end tool_calls
          start A
          ! offer A to page
-         result A timed_out (client_gone)
+         result A unknown (client_gone)
          step 2 m try 1
          ! cancel A 1
          step end stop
@@ -1628,8 +1628,31 @@ fn a_client_that_does_not_answer_is_gone() {
     let reported = outcomes(&scripted)[0].model_text();
     assert_eq!(
         reported,
-        "Given up because it did not end within its limit of 30 s; it may have had effects."
+        "The call was started and what became of it is not known: The client that was asked to run it did not answer in time. \
+         It may have had effects. Check before trying again."
     );
+}
+
+// Nothing is lost by asking again for what has no effects, so it is no more than late.
+#[test]
+fn a_client_that_only_looks_and_does_not_answer_is_late() {
+    use throughline_engine::ClientCallState;
+    for (effect, status) in [
+        ("pure", "timed_out"),
+        ("read", "timed_out"),
+        ("cosmetic", "timed_out"),
+        ("idempotent", "unknown"),
+        ("write", "unknown"),
+        ("external", "unknown"),
+    ] {
+        let scripted = ScriptedTurn::run(&format!(
+            "tools page:{effect}:client; approve\nopen A page\nseal A {{}}\nfinish tool_calls\nhang A"
+        ));
+        let ended = format!("result A {status} (client_gone)");
+        assert!(scripted.lines.contains(&ended), "{effect}: {:?}", scripted.lines);
+        let call = throughline_wire::CallId::new("t.1");
+        assert_eq!(scripted.turn.client_call_state(&call), ClientCallState::TimedOut, "{effect}");
+    }
 }
 
 // Without a client nothing is offered, and the model knows at once.
@@ -1683,6 +1706,6 @@ fn a_client_is_still_asked_after_a_restart() {
 
     let mut silent = before.restarted(script, 2);
     silent.line("hang A");
-    assert_eq!(silent.lines[2], "result A timed_out (client_gone)");
+    assert_eq!(silent.lines[2], "result A unknown (client_gone)");
     assert_eq!(silent.now, script::START + 30_000, "its time did not begin anew");
 }

@@ -270,7 +270,7 @@ async fn a_client_that_never_answers_is_gone_and_its_answer_too_late() {
     let ended = events.iter().find(|event| event.name == "tool_result").unwrap();
     assert_eq!(
         (&ended.data["status"], &ended.data["error"]["code"]),
-        (&json!("timed_out"), &json!("client_gone"))
+        (&json!("unknown"), &json!("client_gone"))
     );
     assert_eq!(events.last().unwrap().data["status"], "completed");
     let asked = server.upstream.requests();

@@ -336,7 +336,7 @@ impl TurnClients {
             let mut state = self.clients.state();
             if let Some(open) = state.open_calls.remove(call) {
                 let closed_as = match result.status {
-                    CallStatus::TimedOut => {
+                    CallStatus::TimedOut | CallStatus::Unknown => {
                         // It is too late to ask the client to stop; it should know that nobody waits any more.
                         state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
                         ClientAnswerResult::TooLate
