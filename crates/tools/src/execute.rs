@@ -15,7 +15,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_engine::CallProgress;
+use throughline_engine::{CallProgress, Effect};
 use throughline_wire::{CallArguments, CallId, CallOutcome, NotStarted, StartState, ToolName, ToolOutput};
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -213,14 +213,16 @@ impl ToolExecutor {
             never = self.forward_reports(&reports, on_progress) => match never {},
         };
         match result {
-            Ok(joined) => outcome_from(joined, &reports, &outputs).await,
+            Ok(joined) => outcome_from(joined, entry.spec().effect, &reports, &outputs).await,
             Err(stop) => {
                 cancel_tool.cancel();
                 let late_result = self.stop(&mut task).await;
                 let ran_ms = millis(started.elapsed());
                 let returned = match late_result {
                     Some(Ok(Ok(output))) => Some(Box::new(output)),
-                    Some(Ok(Err(ToolError::Failed { partial, .. }))) => partial,
+                    Some(Ok(Err(ToolError::Failed { partial, .. } | ToolError::Lost { partial, .. }))) => {
+                        partial
+                    }
                     _ => None,
                 };
                 let partial = partial_output(returned, &reports, &outputs).await;
@@ -273,8 +275,13 @@ impl OutputSettings {
     }
 }
 
-async fn outcome_from(joined: TaskResult, reports: &ReportBuffer, outputs: &OutputSettings) -> CallOutcome {
-    let (message, partial) = match joined {
+async fn outcome_from(
+    joined: TaskResult,
+    effect: Effect,
+    reports: &ReportBuffer,
+    outputs: &OutputSettings,
+) -> CallOutcome {
+    let (message, partial, is_lost) = match joined {
         Ok(Ok(output)) => {
             let streamed = streamed_output(reports).await;
             return CallOutcome::Done(apply_limits(output, streamed, outputs.collector()).await);
@@ -284,16 +291,22 @@ async fn outcome_from(joined: TaskResult, reports: &ReportBuffer, outputs: &Outp
             let partial = streamed_output(reports).await;
             return CallOutcome::TimedOut { limit_ms: millis(limit), partial };
         }
-        Ok(Err(ToolError::Unknown)) => return CallOutcome::unknown(),
-        Ok(Err(ToolError::Failed { message, partial })) => (message, partial),
+        Ok(Err(ToolError::Failed { message, partial })) => (message, partial, false),
+        Ok(Err(ToolError::Lost { message, partial })) => (message, partial, true),
         Err(error) => match error.try_into_panic() {
-            Ok(payload) => (format!("the tool panicked: {}", panic_text(payload.as_ref())), None),
+            Ok(payload) => (format!("the tool panicked: {}", panic_text(payload.as_ref())), None, false),
             // Only a runtime that is shutting down aborts a task that we did not.
             Err(_) => return CallOutcome::unknown(),
         },
     };
     let partial = partial_output(partial, reports, outputs).await;
-    CallOutcome::Failed { message: truncate_chars(&message, MESSAGE_CHARS_MAX), partial }
+    let message = truncate_chars(&message, MESSAGE_CHARS_MAX);
+    // The one place that decides this, for every source: what has no effects can be tried again whatever became of it.
+    if is_lost && effect.has_effects() {
+        CallOutcome::Unknown { message: Some(message), partial }
+    } else {
+        CallOutcome::Failed { message, partial }
+    }
 }
 
 /// Output before the end: the tool's return value, else its streamed output.

@@ -1,6 +1,7 @@
 //! The trait of a tool: a description that never changes, and a call.
 
 use crate::context::ToolContext;
+use crate::secrets::SecretSet;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::fmt;
@@ -180,14 +181,32 @@ pub enum ToolError {
         /// The limit.
         limit: Duration,
     },
-    /// It began, and what became of it cannot be known: the worker has disconnected without a word.
-    Unknown,
+    /// It has begun, or something was sent, and then the line broke: what became of it cannot be known here. The executor
+    /// makes of it what fits the tool's effect: an unknown end, or a failure that may be tried again.
+    Lost {
+        /// All that is known.
+        message: String,
+        /// Output before that.
+        partial: Option<Box<ToolOutput>>,
+    },
 }
 
 impl ToolError {
     /// A failure with a message.
     pub fn new(message: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), partial: None }
+    }
+
+    /// A line that broke after something may have been sent or done, with what is known.
+    ///
+    /// ```
+    /// use throughline_tools::ToolError;
+    ///
+    /// let error = ToolError::lost("the printer went silent after page 2");
+    /// assert_eq!(error.to_string(), "the printer went silent after page 2");
+    /// ```
+    pub fn lost(message: impl Into<String>) -> Self {
+        Self::Lost { message: message.into(), partial: None }
     }
 
     /// Arguments that fit the schema and still make no sense (a time zone that does not exist): nothing was done.
@@ -200,7 +219,29 @@ impl ToolError {
     pub fn with_partial(self, output: ToolOutput) -> Self {
         match self {
             Self::Failed { message, .. } => Self::Failed { message, partial: Some(Box::new(output)) },
+            Self::Lost { message, .. } => Self::Lost { message, partial: Some(Box::new(output)) },
             other => other,
+        }
+    }
+
+    /// The same without secrets in what it says.
+    pub(crate) fn redacted(self, secrets: &SecretSet) -> Self {
+        let text = |message: String| secrets.redact(&message).into_owned();
+        let output = |partial: Option<Box<ToolOutput>>| {
+            partial.map(|partial| Box::new(secrets.redact_output(*partial)))
+        };
+        match self {
+            Self::Failed { message, partial } => {
+                Self::Failed { message: text(message), partial: output(partial) }
+            }
+            Self::Lost { message, partial } => {
+                Self::Lost { message: text(message), partial: output(partial) }
+            }
+            Self::NotStarted(NotStarted::InvalidArguments { message }) => {
+                Self::invalid_arguments(text(message))
+            }
+            // The other words are ours.
+            Self::NotStarted(_) | Self::TimedOut { .. } => self,
         }
     }
 }
@@ -208,14 +249,13 @@ impl ToolError {
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed { message, .. } => f.write_str(message),
+            Self::Failed { message, .. } | Self::Lost { message, .. } => f.write_str(message),
             Self::NotStarted(NotStarted::InvalidArguments { message }) => {
                 write!(f, "invalid arguments: {message}")
             }
             Self::NotStarted(NotStarted::NoViewer) => f.write_str("no viewer is connected that could run it"),
             Self::NotStarted(other) => write!(f, "not started: {other:?}"),
             Self::TimedOut { limit } => write!(f, "no answer in {} ms", limit.as_millis()),
-            Self::Unknown => f.write_str("what became of it is not known"),
         }
     }
 }

@@ -8,8 +8,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use throughline::tools::builtin::http::{
-    AllowedPorts, FetchLimits, HostResolver, HttpFetch, HttpResponse, HttpTransport, PinnedRequest,
-    non_public_reason,
+    AllowedPorts, ExchangeError, FetchLimits, HostResolver, HttpFetch, HttpResponse, HttpTransport,
+    PinnedRequest, non_public_reason,
 };
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, SeenRequest};
@@ -40,18 +40,24 @@ impl HostResolver for Web {
 
 #[async_trait]
 impl HttpTransport for Web {
-    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String> {
+    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, ExchangeError> {
         let mut case = self.0.lock().unwrap();
         case.dialled.push(request);
         let mut headers = reqwest::header::HeaderMap::new();
         let status = match case.redirect.take() {
             Some(target) => {
-                headers.insert("location", target.parse().map_err(|_| "no header".to_owned())?);
+                headers.insert(
+                    "location",
+                    target.parse().map_err(|_| ExchangeError::NotSent("no header".to_owned()))?,
+                );
                 302
             }
             None => 200,
         };
-        headers.insert("content-type", "text/plain".parse().map_err(|_| "no header".to_owned())?);
+        headers.insert(
+            "content-type",
+            "text/plain".parse().map_err(|_| ExchangeError::NotSent("no header".to_owned()))?,
+        );
         let body = futures_util::stream::iter([Ok("ok".into())]);
         Ok(HttpResponse { status, headers, body: Box::pin(body) })
     }

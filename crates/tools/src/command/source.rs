@@ -136,6 +136,7 @@ impl Tool for CommandRunner {
             CommandOutput::Text => match self.failure(&program, &result) {
                 // What it wrote is the output.
                 None => Ok(ToolOutput::default()),
+                Some(why) if result.was_cut_short() => Err(ToolError::lost(why)),
                 Some(why) => Err(ToolError::new(why)),
             },
             CommandOutput::Json => self.json_output(&program, result),
@@ -154,21 +155,17 @@ impl CommandRunner {
     }
 
     fn json_output(&self, program: &ProgramSpec, result: ProgramOutput) -> Result<ToolOutput, ToolError> {
-        let partial_output = || {
-            let text = self.secrets.redact(&String::from_utf8_lossy(&result.stdout)).into_owned();
-            ToolOutput::text(text)
+        let with_partial = |error: ToolError| match result.partial(&self.secrets) {
+            Some(partial) => error.with_partial(partial),
+            None => error,
         };
         if result.overflowed {
             let why = format!("it wrote more than {JSON_BYTES_MAX} bytes of JSON, and was stopped");
-            return Err(ToolError::new(why).with_partial(partial_output()));
+            return Err(with_partial(ToolError::lost(why)));
         }
         if let Some(why) = self.failure(program, &result) {
-            let failed = ToolError::new(why);
-            return Err(if result.stdout.is_empty() {
-                failed
-            } else {
-                failed.with_partial(partial_output())
-            });
+            let error = if result.was_cut_short() { ToolError::lost(why) } else { ToolError::new(why) };
+            return Err(with_partial(error));
         }
         match serde_json::from_slice::<Value>(&result.stdout) {
             Ok(value) => {
@@ -181,7 +178,7 @@ impl CommandRunner {
             }
             Err(error) => {
                 let why = format!("its output is not JSON: {error}");
-                Err(ToolError::new(why).with_partial(partial_output()))
+                Err(with_partial(ToolError::new(why)))
             }
         }
     }

@@ -19,8 +19,9 @@ mod url_template;
 pub use settings::{HttpMethod, HttpTool};
 
 use crate::builtin::http::{
-    AllowedPorts, HostResolver, HttpResponse, HttpTransport, PinnedRequest, PrivateHost, WebAccess,
-    header_text, is_text, private_by_address, read_body, redirect_target, resolve_allowed_addresses,
+    AllowedPorts, ExchangeError, HostResolver, HttpResponse, HttpTransport, PinnedRequest, PrivateHost,
+    WebAccess, header_text, is_broken_gateway, is_text, private_by_address, read_body, redirect_target,
+    resolve_allowed_addresses,
 };
 use crate::context::ToolContext;
 use crate::process::SpawnContext;
@@ -315,11 +316,7 @@ impl Tool for HttpEndpoint {
         };
         match result {
             Ok(output) => Ok(self.secrets.redact_output(output)),
-            Err(ToolError::Failed { message, partial }) => Err(ToolError::Failed {
-                message: self.secrets.redact(&message).into_owned(),
-                partial: partial.map(|output| Box::new(self.secrets.redact_output(*output))),
-            }),
-            Err(other) => Err(ToolError::new(self.secrets.redact(&other.to_string()).into_owned())),
+            Err(error) => Err(error.redacted(&self.secrets)),
         }
     }
 }
@@ -333,12 +330,18 @@ impl HttpEndpoint {
             headers.entry("content-type").or_insert(HeaderValue::from_static("application/json"));
         }
         let mut body = body;
+        // Only 307 and 308 say that nothing was done yet; after the others the request may have had its effects, and a
+        // redirect that leads nowhere does not undo them.
+        let mut may_have_run = false;
+        let failed = |why: String, may_have_run: bool| {
+            if may_have_run { ToolError::lost(why) } else { ToolError::new(why) }
+        };
         for _hop in 0..=REDIRECTS_MAX {
             let addresses =
                 resolve_allowed_addresses(&url, &self.ports, &self.private, self.web.resolver.as_ref())
                     .await
                     .map_err(|why| {
-                        ToolError::new(format!("{} is not asked: {why}", url_without_query(&url)))
+                        failed(format!("{} is not asked: {why}", url_without_query(&url)), may_have_run)
                     })?;
             let request = PinnedRequest {
                 method: method.clone(),
@@ -347,12 +350,28 @@ impl HttpEndpoint {
                 headers: headers.clone(),
                 body: body.clone(),
             };
-            let reply = self.web.transport.send(request).await.map_err(ToolError::new)?;
+            let reply = self.web.transport.send(request).await.map_err(|error| match error {
+                ExchangeError::NotSent(why) => {
+                    let why = format!("nothing was sent to {}: {why}", url_without_query(&url));
+                    failed(why, may_have_run)
+                }
+                ExchangeError::Broken(why) => {
+                    let url = url_without_query(&url);
+                    ToolError::lost(format!("{url} may have received the request and gave no answer: {why}"))
+                }
+            })?;
             let Some(target) = redirect_target(&url, &reply) else {
-                return self.read_response(&url, reply).await;
+                let output = self.read_response(&url, reply).await;
+                return output.map_err(|error| match error {
+                    ToolError::Failed { message, partial } if may_have_run => {
+                        ToolError::Lost { message, partial }
+                    }
+                    other => other,
+                });
             };
+            may_have_run |= !matches!(reply.status, 307 | 308);
             let target = target.map_err(|why| {
-                ToolError::new(format!("{} redirects wrongly: {why}", url_without_query(&url)))
+                failed(format!("{} redirects wrongly: {why}", url_without_query(&url)), may_have_run)
             })?;
             match (reply.status, &method) {
                 (_, &Method::GET | &Method::HEAD) => {}
@@ -365,7 +384,7 @@ impl HttpEndpoint {
                         url_without_query(&url),
                         url_without_query(&target)
                     );
-                    return Err(ToolError::new(why));
+                    return Err(failed(why, may_have_run));
                 }
             }
             if target.origin() != url.origin() {
@@ -373,23 +392,31 @@ impl HttpEndpoint {
             }
             url = target;
         }
-        Err(ToolError::new(format!("more than {REDIRECTS_MAX} redirects")))
+        Err(failed(format!("more than {REDIRECTS_MAX} redirects"), may_have_run))
     }
 
     async fn read_response(&self, url: &Url, reply: HttpResponse) -> Result<ToolOutput, ToolError> {
         let content_type = header_text(&reply.headers, "content-type").unwrap_or_default();
         let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::BAD_GATEWAY);
-        let (body, truncated) = read_body(reply, ANSWER_BYTES_MAX).await?;
+        let (body, truncated) = read_body(reply, ANSWER_BYTES_MAX).await.map_err(|error| match error {
+            ToolError::Lost { message, partial } => ToolError::Lost {
+                message: format!("the answer of {} broke off: {message}", url_without_query(url)),
+                partial,
+            },
+            other => other,
+        })?;
         let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if !status.is_success() {
             let body_text = String::from_utf8_lossy(&body);
             let error_text = truncate_chars(self.secrets.redact(body_text.trim()).as_ref(), ERROR_CHARS_MAX);
             let status_text = format!("{} answered HTTP {status}", url_without_query(url));
-            return Err(ToolError::new(if error_text.is_empty() {
-                status_text
+            let why =
+                if error_text.is_empty() { status_text } else { format!("{status_text}: {error_text}") };
+            return Err(if is_broken_gateway(status.as_u16()) {
+                ToolError::lost(why)
             } else {
-                format!("{status_text}: {error_text}")
-            }));
+                ToolError::new(why)
+            });
         }
         if truncated {
             let why = format!("{} answered with more than {ANSWER_BYTES_MAX} bytes", url_without_query(url));

@@ -3,7 +3,7 @@
 
 use super::content;
 use super::definition::McpToolDefinition;
-use super::session::{CallFailure, McpSession};
+use super::session::CallFailure;
 use super::source::McpServerHandle;
 use crate::context::ToolContext;
 use crate::schema::{CompiledSchema, truncate_chars};
@@ -13,7 +13,6 @@ use rmcp::model::CallToolRequestParams;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_engine::Effect;
 use throughline_wire::{CallArguments, ToolOutput};
 
 /// Time that a call waits for a server that is being restarted.
@@ -61,7 +60,7 @@ impl Tool for McpTool {
                 self.check_output(result.structured_content.as_ref(), result.is_error == Some(true));
                 self.redact_answer(content::output_from_result(result))
             }
-            Err(failure) => self.redact_answer(Err(self.tool_error(failure, &session))),
+            Err(failure) => self.redact_answer(Err(self.tool_error(failure))),
         }
     }
 }
@@ -69,13 +68,7 @@ impl Tool for McpTool {
 impl McpTool {
     fn redact_answer(&self, answer: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
         let secrets = &self.server.secrets;
-        answer.map(|output| secrets.redact_output(output)).map_err(|error| match error {
-            ToolError::Failed { message, partial } => ToolError::Failed {
-                message: secrets.redact(&message).into_owned(),
-                partial: partial.map(|partial| Box::new(secrets.redact_output(*partial))),
-            },
-            other => other,
-        })
+        answer.map(|output| secrets.redact_output(output)).map_err(|error| error.redacted(secrets))
     }
 
     /// Checks an output against the server's own schema. A violation is logged once, and the output is used all the same.
@@ -94,30 +87,36 @@ impl McpTool {
         }
     }
 
-    fn tool_error(&self, failure: CallFailure, session: &McpSession) -> ToolError {
+    fn tool_error(&self, failure: CallFailure) -> ToolError {
         let server = &self.server.name;
-        let has_no_effects = matches!(self.spec.effect, Effect::Pure | Effect::Read | Effect::Cosmetic);
         match failure {
             CallFailure::Refused { code, message } => {
                 ToolError::new(format!("the MCP server `{server}` refused the call (code {code}): {message}"))
             }
             CallFailure::NotSent(why) => {
                 self.server.request_check();
-                ToolError::new(format!("the call did not reach the MCP server `{server}`: {why}"))
+                ToolError::new(format!("nothing was sent to the MCP server `{server}`: {why}"))
             }
-            CallFailure::Protocol(what) => ToolError::new(format!("the MCP server `{server}`: {what}")),
+            CallFailure::HttpStatus(why) => {
+                self.server.request_check();
+                ToolError::new(format!("the MCP server `{server}` gave no result: {why}"))
+            }
+            CallFailure::Unfinished(what) => ToolError::new(format!("the MCP server `{server}`: {what}")),
+            CallFailure::Protocol(what) => ToolError::lost(format!("the MCP server `{server}`: {what}")),
+            CallFailure::Lost(why) => {
+                self.server.request_check();
+                ToolError::lost(format!(
+                    "the connection to the MCP server `{server}` broke before it had answered: {why}"
+                ))
+            }
             CallFailure::Cancelled => ToolError::new("stopped"),
             CallFailure::TimedOut(limit) => {
                 self.server.request_check();
                 ToolError::TimedOut { limit }
             }
-            CallFailure::Disconnected if has_no_effects => {
-                ToolError::new(format!("the MCP server `{server}` ended before it had answered"))
-            }
-            CallFailure::Disconnected => {
-                debug_assert!(session.is_closed() || !has_no_effects);
-                ToolError::Unknown
-            }
+            CallFailure::Disconnected => ToolError::lost(format!(
+                "the connection to the MCP server `{server}` ended before it had answered"
+            )),
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use super::listing::TaskOnly;
 use super::message_filter::{FilteredMessage, filter_message};
+use super::session::{CallFailure, error_chain};
 use super::settings::McpServer;
 use super::stdio::MESSAGE_BYTES_MAX;
+use crate::builtin::http::{is_broken_gateway, was_not_sent};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use reqwest::header::{ACCEPT, HeaderName, HeaderValue};
@@ -56,7 +58,7 @@ pub(crate) fn build_transport(
         .connect_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| super::session::error_chain(&error))?;
+        .map_err(|error| error_chain(&error))?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.to_owned())
         .custom_headers(headers)
         .max_sse_event_size(MESSAGE_BYTES_MAX);
@@ -73,10 +75,45 @@ fn same_origin_only(attempt: redirect::Attempt<'_>) -> redirect::Action {
     if !is_same {
         return attempt.error("it redirects to another origin");
     }
+    // These make a GET of a POST, which loses the message: the answer to something else would pass for that to a call.
+    if matches!(attempt.status().as_u16(), 301..=303) {
+        return attempt.stop();
+    }
     if attempt.previous().len() > REDIRECTS_MAX {
         return attempt.error("it redirects too often");
     }
     attempt.follow()
+}
+
+/// The fate of the message of a failed POST: not sent, answered by a status, or lost.
+pub(super) fn failure_of_post(error: &StreamError) -> CallFailure {
+    match error {
+        StreamableHttpError::Client(client) => match client.status() {
+            _ if was_not_sent(client) => CallFailure::NotSent(error_chain(client)),
+            Some(status) if !is_broken_gateway(status.as_u16()) => {
+                CallFailure::HttpStatus(error_chain(client))
+            }
+            // Only 307 and 308 come as this, which ask for the message somewhere else.
+            None if client.is_redirect() => CallFailure::HttpStatus(error_chain(client)),
+            _ => CallFailure::Lost(error_chain(client)),
+        },
+        StreamableHttpError::HttpStatus(status) if is_broken_gateway(status.status) => {
+            CallFailure::Lost(error_chain(error))
+        }
+        StreamableHttpError::UnexpectedServerResponse(answer) if !answer.starts_with("HTTP 4") => {
+            CallFailure::Lost(error_chain(error))
+        }
+        // A status of the server's own is its answer. After a 404 the SDK begins a new session and sends the message once
+        // more: nobody has acted on it.
+        StreamableHttpError::HttpStatus(_)
+        | StreamableHttpError::UnexpectedServerResponse(_)
+        | StreamableHttpError::SessionExpired
+        | StreamableHttpError::ReinitializationFailed(_)
+        | StreamableHttpError::AuthRequired(_)
+        | StreamableHttpError::InsufficientScope(_) => CallFailure::HttpStatus(error_chain(error)),
+        StreamableHttpError::ReservedHeaderConflict(_) => CallFailure::NotSent(error_chain(error)),
+        _ => CallFailure::Lost(error_chain(error)),
+    }
 }
 
 /// The client, with a look at what the SDK leaves out.

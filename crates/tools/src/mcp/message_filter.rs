@@ -10,6 +10,10 @@ use serde_json::{Value, json};
 /// Limit of nesting in the JSON of a message. The parser after it stops at 128, and gives up the whole message.
 pub const MESSAGE_DEPTH_MAX: usize = 100;
 
+/// JSON-RPC code of the error that stands for a reply which cannot be read: the server has answered, and nobody knows what.
+/// Outside the range that JSON-RPC reserves for itself and for servers.
+pub(crate) const UNREADABLE_REPLY: i32 = -31_077;
+
 /// Result of filtering a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FilteredMessage {
@@ -39,7 +43,8 @@ fn filter_deep_message(cut: &[u8]) -> FilteredMessage {
         None => FilteredMessage::Dropped,
         Some(id) => {
             let why = format!("the reply nests deeper than {MESSAGE_DEPTH_MAX} levels");
-            let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32_000, "message": why}});
+            let error =
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": UNREADABLE_REPLY, "message": why}});
             FilteredMessage::Replaced(error.to_string().into_bytes())
         }
     }
@@ -164,7 +169,10 @@ mod tests {
         let reply = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"structuredContent":{deep}}}}}"#);
         let FilteredMessage::Replaced(error) = filter_message(reply.as_bytes()) else { panic!("it passed") };
         let error: Value = serde_json::from_slice(&error).unwrap();
-        assert_eq!((error["id"].as_u64(), error["error"]["code"].as_i64()), (Some(7), Some(-32_000)));
+        assert_eq!(
+            (error["id"].as_u64(), error["error"]["code"].as_i64()),
+            (Some(7), Some(i64::from(UNREADABLE_REPLY)))
+        );
         assert_eq!(error["error"]["message"], "the reply nests deeper than 100 levels");
         let notice = format!(r#"{{"method":"notifications/message","params":{deep}}}"#);
         assert_eq!(filter_message(notice.as_bytes()), FilteredMessage::Dropped);

@@ -4,7 +4,9 @@
 //! Wraps every wait of the SDK in a limit of ours: a reply that is lost must not be a call that never ends.
 
 use super::elicit;
+use super::http::failure_of_post;
 use super::listing::TaskOnly;
+use super::message_filter::UNREADABLE_REPLY;
 use crate::context::{ToolContext, ToolProgress};
 use crate::secrets::SecretSet;
 use rmcp::RoleClient;
@@ -53,10 +55,16 @@ pub(crate) struct McpSession {
 pub(crate) enum CallFailure {
     /// The server answered with an error.
     Refused { code: i32, message: String },
-    /// The answer breaks the protocol.
+    /// There is an answer, and it cannot be read as one to the request: the server may have acted on it.
     Protocol(String),
-    /// It never reached the server.
+    /// The server does not finish without an input that it cannot get.
+    Unfinished(String),
+    /// Nothing has left: there is no connection.
     NotSent(String),
+    /// The server answered with a status of HTTP in place of a result, mostly before it had read the request.
+    HttpStatus(String),
+    /// It was sent, at least in part, and the line broke.
+    Lost(String),
     /// The connection ended first.
     Disconnected,
     /// Neither an answer nor progress for so long.
@@ -191,7 +199,9 @@ impl McpSession {
                 Err(RoundFailure::Failed(end)) => return Err(end),
             }
         }
-        Err(CallFailure::Protocol(format!("it asked for input {INPUT_ROUNDS_MAX} times and gave no answer")))
+        Err(CallFailure::Unfinished(format!(
+            "it asked for input {INPUT_ROUNDS_MAX} times and gave no answer"
+        )))
     }
 
     async fn call_once(
@@ -237,7 +247,7 @@ impl McpSession {
     ) -> Result<(OpenRequest, RouteGuard), CallFailure> {
         let _open_guard = self.routes.open_lock.lock().await;
         let handle = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
-        let handle = handle.await.map_err(from_service_error)?;
+        let handle = handle.await.map_err(from_queue_error)?;
         let route = Arc::new(CallRoute {
             token: handle.progress_token.clone(),
             context: context.clone(),
@@ -267,7 +277,7 @@ impl McpSession {
         for (key, request) in requests {
             let InputRequest::Elicitation(request) = request else {
                 let message = "it asks for what was not offered to it: only questions to a person are";
-                return Err(CallFailure::Protocol(message.to_owned()));
+                return Err(CallFailure::Unfinished(message.to_owned()));
             };
             let answer = tokio::select! {
                 answer = self.routes.ask(context, request.params) => answer,
@@ -306,7 +316,7 @@ impl OpenRequest {
         self.raw_answer().await.map_err(|unanswered| match unanswered {
             RoundFailure::Failed(end) => end,
             RoundFailure::VisitUrls(_) => {
-                CallFailure::Protocol("it wants an address to be visited".to_owned())
+                CallFailure::Unfinished("it wants an address to be visited".to_owned())
             }
         })
     }
@@ -320,7 +330,7 @@ impl OpenRequest {
             Ok(Err(ServiceError::McpError(error))) if error.code.0 == URL_ELICITATION_REQUIRED => {
                 match elicitation_urls(error.data) {
                     Some(addresses) => Err(RoundFailure::VisitUrls(addresses)),
-                    None => Err(CallFailure::Protocol(
+                    None => Err(CallFailure::Unfinished(
                         "it wants addresses to be visited and names none".to_owned(),
                     )
                     .into()),
@@ -359,12 +369,35 @@ fn elicitation_urls(data: Option<Value>) -> Option<Vec<ElicitRequestParams>> {
     (!addresses.is_empty()).then_some(addresses)
 }
 
+/// Error of handing a request to the connection's task. It comes only from a task that has ended: nothing has left.
+fn from_queue_error(error: ServiceError) -> CallFailure {
+    match error {
+        ServiceError::TransportClosed => CallFailure::NotSent("the connection has ended".to_owned()),
+        other => CallFailure::NotSent(other.to_string()),
+    }
+}
+
+/// The SDK's answer to calls that were open when it began a new session (rmcp 3.9, `fail_pending_stream_responses`).
+const SESSION_REPLACED: &str = "streamable HTTP session was re-initialized";
+
 fn from_service_error(error: ServiceError) -> CallFailure {
     match error {
+        ServiceError::McpError(error) if error.code.0 == UNREADABLE_REPLY => {
+            CallFailure::Protocol(error.message.into_owned())
+        }
+        ServiceError::McpError(error) if error.message.starts_with(SESSION_REPLACED) => {
+            CallFailure::Lost(error.message.into_owned())
+        }
         ServiceError::McpError(error) => {
             CallFailure::Refused { code: error.code.0, message: error.message.into_owned() }
         }
-        ServiceError::TransportSend(error) => CallFailure::NotSent(transport_error_text(&error)),
+        ServiceError::TransportSend(error) => {
+            match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+                Some(error) => failure_of_post(error),
+                // A pipe takes a message piece by piece, and the server reads while it comes.
+                None => CallFailure::Lost(transport_error_text(&error)),
+            }
+        }
         ServiceError::TransportClosed => CallFailure::Disconnected,
         ServiceError::Cancelled { reason } => CallFailure::Protocol(format!(
             "it cancelled the call: {}",

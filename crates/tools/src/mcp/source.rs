@@ -453,7 +453,11 @@ impl ServerRunner {
 fn failure_text(end: &CallFailure) -> String {
     match end {
         CallFailure::Refused { code, message } => format!("{message} (code {code})"),
-        CallFailure::Protocol(what) | CallFailure::NotSent(what) => what.clone(),
+        CallFailure::Protocol(what)
+        | CallFailure::Unfinished(what)
+        | CallFailure::NotSent(what)
+        | CallFailure::HttpStatus(what)
+        | CallFailure::Lost(what) => what.clone(),
         CallFailure::Disconnected => "the connection ended".to_owned(),
         CallFailure::TimedOut(limit) => format!("no answer in {}", format_duration(*limit)),
         CallFailure::Cancelled => "stopped".to_owned(),

@@ -4,7 +4,7 @@
 //! `execution.taskSupport`. Both are seen here, where the bytes are; the rest is in [`message_filter`](super::message_filter).
 
 use super::listing::TaskOnly;
-use super::message_filter::{FilteredMessage, filter_message};
+use super::message_filter::{FilteredMessage, UNREADABLE_REPLY, filter_message};
 use serde_json::{Value, json};
 use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -95,7 +95,7 @@ impl LineBuffer {
 fn error_reply(head: &[u8], tail: &[u8], size: usize) -> Option<Value> {
     let id = leading_id(head).or_else(|| trailing_id(tail))?;
     let message = format!("the reply has {size} bytes, and {MESSAGE_BYTES_MAX} is the limit");
-    Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32_000, "message": message}}))
+    Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": UNREADABLE_REPLY, "message": message}}))
 }
 
 /// `{"jsonrpc":"2.0","id":7,"result":…`: before anything that could hold an `id` of its own.

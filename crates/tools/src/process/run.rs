@@ -10,6 +10,7 @@ use crate::tool::ToolError;
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
+use throughline_wire::ToolOutput;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -36,6 +37,23 @@ pub(crate) struct ProgramOutput {
     pub(crate) stderr: String,
 }
 
+impl ProgramOutput {
+    /// True if the program did not come to an end of its own: a signal ended it, or we did. How far it got is not known.
+    pub(crate) fn was_cut_short(&self) -> bool {
+        self.overflowed || self.exit.code.is_none()
+    }
+
+    /// The captured stdout, without secrets; `None` = nothing.
+    pub(crate) fn partial(&self, secrets: &SecretSet) -> Option<ToolOutput> {
+        partial_output(&self.stdout, secrets)
+    }
+}
+
+fn partial_output(stdout: &[u8], secrets: &SecretSet) -> Option<ToolOutput> {
+    let text = String::from_utf8_lossy(stdout);
+    (!text.is_empty()).then(|| ToolOutput::text(secrets.redact(&text).into_owned()))
+}
+
 /// Number of bytes read at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Time to read pipes after everything has ended: their content is read in no time.
@@ -51,7 +69,7 @@ const STILL_ENDING_TEXT: &str =
 /// Runs the program once. When the context says stop, it is stopped, and its output until then is reported.
 ///
 /// # Errors
-/// It could not be started.
+/// It could not be started; or nobody knows how it ended, which is a loss.
 pub(crate) async fn run_program(
     program: &ProgramSpec,
     input: &[u8],
@@ -124,7 +142,18 @@ pub(crate) async fn run_program(
     };
     let (exit, pipe_results) = exit;
     let (captured, stderr_text, ()) = pipe_results.unwrap_or_default();
-    Ok(ProgramOutput { exit: exit?, stdout: captured, overflowed, stderr: stderr_text })
+    match exit {
+        Ok(exit) => Ok(ProgramOutput { exit, stdout: captured, overflowed, stderr: stderr_text }),
+        Err(error) => {
+            let name = program_name(program);
+            let lost =
+                ToolError::lost(format!("{name} was started, and how it ended cannot be found out: {error}"));
+            Err(match partial_output(&captured, secrets) {
+                Some(partial) => lost.with_partial(partial),
+                None => lost,
+            })
+        }
+    }
 }
 
 /// True if the stop was given up on, and killing goes on without us.
@@ -175,7 +204,7 @@ async fn collect_stderr(
 
 /// Description of a program's failure, for the model. `None` = it succeeded.
 pub(crate) fn failure_text(program: &ProgramSpec, output: &ProgramOutput) -> Option<String> {
-    let name = program.path.file_name().unwrap_or(program.path.as_os_str()).to_string_lossy().into_owned();
+    let name = program_name(program);
     let how = match output.exit {
         ChildExit { code: Some(0), .. } => return None,
         ChildExit { code: Some(code), .. } => format!("{name} ended with exit code {code}"),
@@ -185,6 +214,10 @@ pub(crate) fn failure_text(program: &ProgramSpec, output: &ProgramOutput) -> Opt
         ChildExit { code: None, signal: None } => format!("{name} ended, and nobody knows how"),
     };
     Some(if output.stderr.is_empty() { how } else { format!("{how}: {}", output.stderr) })
+}
+
+fn program_name(program: &ProgramSpec) -> String {
+    program.path.file_name().unwrap_or(program.path.as_os_str()).to_string_lossy().into_owned()
 }
 
 fn signal_name(signal: i32) -> &'static str {

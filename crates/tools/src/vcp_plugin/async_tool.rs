@@ -5,7 +5,7 @@ use super::command_tool::{PluginTool, output_or_error};
 use super::plugin::VcpPlugin;
 use super::{ANSWER_BYTES_MAX, reply};
 use crate::context::ToolContext;
-use crate::process::{ChildProcess, ProgramSpec};
+use crate::process::{ChildExit, ChildProcess, ProgramSpec};
 use crate::tool::{Tool, ToolError, ToolSpec};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use throughline_wire::{CallArguments, ToolOutput};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 /// Most programs that work on after their answer.
@@ -66,8 +67,15 @@ impl Tool for AsyncPluginTool {
                 output_or_error(&plugin, Ok(answer))
             }
             FirstAnswer::None { stdout, stderr } => {
-                let _ = timeout_at(deadline, running.wait()).await;
-                output_or_error(&plugin, no_answer(&plugin, &stdout, &stderr))
+                let exit = timeout_at(deadline, running.wait()).await;
+                let has_ended_itself = matches!(exit, Ok(Ok(ChildExit { code: Some(_), .. })));
+                let outcome = output_or_error(&plugin, no_answer(&plugin, &stdout, &stderr));
+                outcome.map_err(|error| match error {
+                    ToolError::Failed { message, partial } if !has_ended_itself => {
+                        ToolError::Lost { message: explain_exit(message, exit), partial }
+                    }
+                    other => other,
+                })
             }
         }
     }
@@ -158,6 +166,15 @@ async fn work_on(mut running: ChildProcess, deadline: Instant) {
     if timeout_at(deadline, running.wait()).await.is_err() {
         // What cannot be ended goes on being killed.
         let _ = running.stop().await;
+    }
+}
+
+/// The failure of a program that has not come to an end of its own, with what ended it.
+fn explain_exit(why: String, exit: Result<std::io::Result<ChildExit>, Elapsed>) -> String {
+    match exit {
+        Ok(Ok(ChildExit { signal: Some(signal), .. })) => format!("it was ended by signal {signal}: {why}"),
+        Ok(_) => format!("how it ended cannot be found out: {why}"),
+        Err(_) => format!("it had not ended within its time and was stopped: {why}"),
     }
 }
 

@@ -33,7 +33,7 @@ impl Tool for PluginTool {
         let result = run_program(program, input.as_bytes(), stdout, secrets, &context).await?;
         if result.overflowed {
             let why = format!("it answered with more than {ANSWER_BYTES_MAX} bytes, and was stopped");
-            return Err(ToolError::new(why));
+            return Err(ToolError::lost(why));
         }
         // As VCP has it: what the answer says counts, not the exit code.
         match reply::parse_reply(&result.stdout) {
@@ -43,10 +43,12 @@ impl Tool for PluginTool {
                     "" => no_answer.clone(),
                     complaints => format!("{no_answer}; stderr: {complaints}"),
                 });
-                let partial = String::from_utf8_lossy(&result.stdout);
-                let partial = ToolOutput::text(secrets.redact(&partial).into_owned());
-                let failed = ToolError::new(self.plugin.explained(why));
-                Err(if partial.text.is_empty() { failed } else { failed.with_partial(partial) })
+                let why = self.plugin.explained(why);
+                let error = if result.was_cut_short() { ToolError::lost(why) } else { ToolError::new(why) };
+                Err(match result.partial(secrets) {
+                    Some(partial) => error.with_partial(partial),
+                    None => error,
+                })
             }
         }
     }

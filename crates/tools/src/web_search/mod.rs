@@ -200,7 +200,7 @@ impl WebSearch {
         let addresses =
             resolve_allowed_addresses(&url, &self.ports, &self.private, self.web.resolver.as_ref()).await?;
         let request = PinnedRequest { method, url, addresses, headers, body };
-        let reply = self.web.transport.send(request).await?;
+        let reply = self.web.transport.send(request).await.map_err(|error| error.to_string())?;
         let status = reply.status;
         let (body, is_cut) =
             read_body(reply, SEARCH_ANSWER_BYTES_MAX).await.map_err(|error| error.to_string())?;

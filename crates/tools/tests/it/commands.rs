@@ -64,7 +64,9 @@ fn done(outcome: CallOutcome) -> ToolOutput {
 
 fn failed(outcome: CallOutcome) -> (String, String) {
     match outcome {
-        CallOutcome::Failed { message, partial } => {
+        CallOutcome::Failed { message, partial }
+        // Commands without an effect of their own may do anything.
+        | CallOutcome::Unknown { message: Some(message), partial } => {
             (message, partial.map_or_else(String::new, |output| output.text))
         }
         other => panic!("{other:?}"),

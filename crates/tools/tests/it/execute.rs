@@ -214,6 +214,30 @@ async fn failures_say_what_and_keep_what_there_was() {
     assert_eq!(message.chars().count(), throughline_tools::MESSAGE_CHARS_MAX + 1);
 }
 
+// The tool says that it does not know; its effect decides what that means.
+#[tokio::test(start_paused = true)]
+async fn what_is_lost_is_unknown_only_if_it_can_have_had_effects() {
+    for effect in Effect::ALL {
+        let partial = Some(ToolOutput::text("page 1"));
+        let returned = tool("t.t", "", |_: NoArguments, _| async {
+            Err::<(), _>(ToolError::lost("the printer went silent").with_partial(ToolOutput::text("page 1")))
+        });
+        let streamed = tool("t.t", "", |_: NoArguments, context: ToolContext| async move {
+            context.write("page 1").await;
+            Err::<(), _>(ToolError::lost("the printer went silent"))
+        });
+        let message = "the printer went silent".to_owned();
+        let expected = match effect {
+            Effect::Pure | Effect::Read | Effect::Cosmetic => CallOutcome::Failed { message, partial },
+            Effect::Idempotent | Effect::Write | Effect::External => {
+                CallOutcome::Unknown { message: Some(message), partial }
+            }
+        };
+        assert_eq!(run(returned.effect(effect), call(json!({}))).await.0, expected, "{effect:?}");
+        assert_eq!(run(streamed.effect(effect), call(json!({}))).await.0, expected, "{effect:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_runs_unchecked() {
     let starts = Arc::new(AtomicU32::new(0));

@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use throughline_tools::builtin::http::{
-    AllowedPorts, FetchLimits, HostResolver, HttpFetch, HttpResponse, HttpTransport, PinnedRequest,
-    non_public_reason,
+    AllowedPorts, ExchangeError, FetchLimits, HostResolver, HttpFetch, HttpResponse, HttpTransport,
+    PinnedRequest, non_public_reason,
 };
 use throughline_tools::{ToolExecutor, ToolInvocation, ToolRegistry};
 use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolOutput};
@@ -78,7 +78,7 @@ impl Web {
 
 #[async_trait]
 impl HttpTransport for Web {
-    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String> {
+    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, ExchangeError> {
         self.requests.lock().unwrap().push(request);
         let page = {
             let mut replies = self.replies.lock().unwrap();

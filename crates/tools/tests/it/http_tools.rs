@@ -10,7 +10,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use throughline_tools::builtin::http::{HostResolver, HttpResponse, HttpTransport, PinnedRequest};
+use throughline_tools::builtin::http::{
+    ExchangeError, HostResolver, HttpResponse, HttpTransport, PinnedRequest,
+};
 use throughline_tools::http_tool::{HttpTool, HttpToolSource};
 use throughline_tools::process::SpawnContext;
 use throughline_tools::{ToolExecutor, ToolInvocation, Toolbox};
@@ -42,7 +44,7 @@ struct Web {
 
 #[async_trait]
 impl HttpTransport for Web {
-    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String> {
+    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, ExchangeError> {
         self.requests.lock().unwrap().push(request);
         let mut replies = self.replies.lock().unwrap();
         let (status, headers, body) = if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() };
@@ -99,7 +101,7 @@ fn output(outcome: CallOutcome) -> ToolOutput {
 
 fn why(outcome: &CallOutcome) -> &str {
     match outcome {
-        CallOutcome::Failed { message, .. } => message,
+        CallOutcome::Failed { message, .. } | CallOutcome::Unknown { message: Some(message), .. } => message,
         CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) => message,
         other => panic!("{other:?}"),
     }

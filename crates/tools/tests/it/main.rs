@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod asking;
+mod broken_lines;
 mod commands;
 mod execute;
 mod files;

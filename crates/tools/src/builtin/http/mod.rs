@@ -12,8 +12,10 @@ pub use guard::{
     AllowedPorts, HostResolver, PrivateHost, SystemResolver, private_by_address, resolve_allowed_addresses,
     resolve_public_addresses,
 };
-pub(crate) use transport::WebAccess;
-pub use transport::{HttpResponse, HttpTransport, PinnedRequest, ReqwestTransport};
+#[cfg(feature = "mcp")]
+pub(crate) use transport::was_not_sent;
+pub use transport::{ExchangeError, HttpResponse, HttpTransport, PinnedRequest, ReqwestTransport};
+pub(crate) use transport::{WebAccess, is_broken_gateway};
 
 use crate::context::ToolContext;
 use crate::function::argument_schema;
@@ -156,7 +158,10 @@ impl HttpFetch {
                 headers: headers.clone(),
                 body: None,
             };
-            let reply = self.web.transport.send(request).await.map_err(ToolError::new)?;
+            let reply = self.web.transport.send(request).await.map_err(|error| match error {
+                ExchangeError::NotSent(why) => ToolError::new(why),
+                ExchangeError::Broken(why) => ToolError::lost(why),
+            })?;
             let Some(target) = redirect_target(&url, &reply) else { return Ok((url, reply)) };
             let target = target.map_err(|why| ToolError::new(format!("{url} redirects wrongly: {why}")))?;
             if target.origin() != url.origin() {
@@ -216,7 +221,9 @@ pub(crate) async fn read_body(
     let mut body = Vec::new();
     while let Some(chunk) = reply.body.next().await {
         let chunk = chunk.map_err(|why| {
-            ToolError::new(why).with_partial(ToolOutput::text(String::from_utf8_lossy(&body).into_owned()))
+            let partial = ToolOutput::text(String::from_utf8_lossy(&body).into_owned());
+            let lost = ToolError::lost(why);
+            if partial.text.is_empty() { lost } else { lost.with_partial(partial) }
         })?;
         let remaining = bytes_max - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);

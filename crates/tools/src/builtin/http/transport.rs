@@ -7,6 +7,7 @@ use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Url, dns, redirect};
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,14 +37,37 @@ pub struct HttpResponse {
     pub body: BoxStream<'static, Result<Bytes, String>>,
 }
 
+/// Why there is no head of a reply. The two differ in whether the request can have had effects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExchangeError {
+    /// Nothing of the request has left: there was no connection, or no request that could be sent.
+    NotSent(String),
+    /// There was a connection, so that the request may have arrived.
+    Broken(String),
+}
+
+impl fmt::Display for ExchangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent(why) | Self::Broken(why) => f.write_str(why),
+        }
+    }
+}
+
+/// True for the status of a gateway that lost the server after it had handed the request on, or cannot say: 502 and 504, and
+/// Cloudflare's 520 (an answer that it could not read) and 524 (none in time). Any other status is an answer.
+pub(crate) fn is_broken_gateway(status: u16) -> bool {
+    matches!(status, 502 | 504 | 520 | 524)
+}
+
 /// Sends one request; replaced in tests.
 #[async_trait]
 pub trait HttpTransport: Send + Sync {
     /// Sends a request to one of its addresses and answers with the head of the reply. Must not follow redirects.
     ///
     /// # Errors
-    /// The error, for the model.
-    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String>;
+    /// The error, for the model, and whether anything can have been sent.
+    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, ExchangeError>;
 }
 
 /// The network.
@@ -68,8 +92,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[async_trait]
 impl HttpTransport for ReqwestTransport {
-    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String> {
-        let client = build_client(request.addresses)?;
+    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, ExchangeError> {
+        let client = build_client(request.addresses).map_err(ExchangeError::NotSent)?;
         let mut headers = request.headers;
         // A body of 10 MB must be 10 MB: what was not asked for cannot unfold.
         headers.insert("accept-encoding", HeaderValue::from_static("identity"));
@@ -77,7 +101,7 @@ impl HttpTransport for ReqwestTransport {
         if let Some(body) = request.body {
             builder = builder.body(body);
         }
-        let response = builder.send().await.map_err(|error| describe_error(&error))?;
+        let response = builder.send().await.map_err(|error| exchange_error(&error))?;
         Ok(HttpResponse {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
@@ -114,6 +138,16 @@ impl dns::Resolve for PinnedResolver {
         let addresses: dns::Addrs = Box::new(self.0.clone().into_iter());
         Box::pin(std::future::ready(Ok(addresses)))
     }
+}
+
+fn exchange_error(error: &reqwest::Error) -> ExchangeError {
+    let why = describe_error(error);
+    if was_not_sent(error) { ExchangeError::NotSent(why) } else { ExchangeError::Broken(why) }
+}
+
+/// True if no byte of the request can have left: no address, no connection, no TLS, or no request at all.
+pub(crate) fn was_not_sent(error: &reqwest::Error) -> bool {
+    error.is_connect() || error.is_builder()
 }
 
 /// An error with its causes, which is where reqwest puts what happened.
@@ -199,6 +233,34 @@ mod tests {
         let Err(error) = ReqwestTransport.send(request(&url, vec![address])).await else {
             panic!("connected")
         };
-        assert!(error.starts_with("cannot connect") && error.contains("refused"), "{error}");
+        let ExchangeError::NotSent(why) = error else { panic!("{error:?}") };
+        assert!(why.starts_with("cannot connect") && why.contains("refused"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_hangs_up_may_have_taken_the_request() {
+        let (address, asked) = serve("").await;
+        let url = format!("http://pinned.invalid:{}/", address.port());
+        let Err(error) = ReqwestTransport.send(request(&url, vec![address])).await else {
+            panic!("answered")
+        };
+        assert!(matches!(error, ExchangeError::Broken(_)), "{error:?}");
+        assert!(asked.await.unwrap().starts_with("GET / "));
+    }
+
+    // No byte of the request is sent in plain text, nor before the handshake is over.
+    #[tokio::test]
+    async fn a_handshake_that_fails_has_sent_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        });
+        let url = format!("https://pinned.invalid:{}/", address.port());
+        let Err(error) = ReqwestTransport.send(request(&url, vec![address])).await else {
+            panic!("answered")
+        };
+        assert!(matches!(error, ExchangeError::NotSent(_)), "{error:?}");
     }
 }
