@@ -77,11 +77,13 @@ pub enum SimMutant {
     OrphansHidden,
     /// An end marker of another format counts as the format's own.
     ForeignEndTaken,
+    /// A call whose line broke after it was sent is reported as one that failed.
+    LossIsFailure,
 }
 
 impl SimMutant {
     /// All of them.
-    pub const ALL: [SimMutant; 19] = [
+    pub const ALL: [SimMutant; 20] = [
         SimMutant::NoCommitRule,
         SimMutant::OrphanCall,
         SimMutant::SecondCompletion,
@@ -101,6 +103,7 @@ impl SimMutant {
         SimMutant::StraysDropped,
         SimMutant::OrphansHidden,
         SimMutant::ForeignEndTaken,
+        SimMutant::LossIsFailure,
     ];
 }
 
@@ -131,6 +134,8 @@ pub struct SimSummary {
     pub byte_replies: u64,
     /// Tools with effects that were started by such a reply.
     pub byte_starts: u64,
+    /// Calls with effects whose line broke after they were sent.
+    pub lost: u64,
     /// Deaths of the process, each followed by a takeover.
     pub crashes: u64,
     /// Virtual milliseconds from start to end.
@@ -247,12 +252,13 @@ mod tests {
             all.answered_by_clients += one.answered_by_clients;
             all.byte_replies += one.byte_replies;
             all.byte_starts += one.byte_starts;
+            all.lost += one.lost;
             *statuses.entry(format!("{:?}", one.status)).or_insert(0) += 1;
         }
         // The world is hostile enough to be worth something.
         assert!(all.early_starts > 80 && all.crashes > 30 && all.calls > 500, "{all:?}");
         assert!(all.steered > 50 && all.asked_by_tools > 20 && all.answered_by_clients > 10, "{all:?}");
-        assert!(all.byte_replies > 50 && all.byte_starts > 15, "{all:?}");
+        assert!(all.byte_replies > 50 && all.byte_starts > 15 && all.lost > 5, "{all:?}");
         assert!(all.edited > 5 && all.remembered > 5 && all.redefined > 3, "{all:?}");
         assert!(statuses.len() >= 6, "{statuses:?}");
     }

@@ -1,6 +1,6 @@
 //! One run: an agenda under a virtual clock, the machine, its outbox, a log, and everyone who talks to them.
 
-use super::check::{BrokenInvariant, InvariantChecker};
+use super::check::{BrokenInvariant, InvariantChecker, ensure};
 use super::consent::{ConsentChecker, REFUSED_Q};
 use super::rng::SimRng;
 use super::sim_plan::{self, SimPlan};
@@ -10,11 +10,11 @@ use super::{SimMutant, SimOptions, SimSummary, client, people, tool};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{
-    AppendBatch, ApprovalDecision, ApprovalTarget, ArgumentValidation, Event, EventKind, EventSeq, Outbox,
-    QuestionKind, QueuedMessage, StepProviderState, Turn, TurnAction, TurnInput, TurnOutput, UnixMillis,
-    UserMessageId, merge_deltas,
+    AppendBatch, ApprovalDecision, ApprovalTarget, ArgumentValidation, CallStatus, Effect, Event, EventKind,
+    EventSeq, Outbox, QuestionKind, QueuedMessage, StepProviderState, Turn, TurnAction, TurnInput,
+    TurnOutput, UnixMillis, UserMessageId, merge_deltas,
 };
-use throughline_wire::{CallId, ModelRequest, ToolChoice, ToolName};
+use throughline_wire::{CallId, CallOutcome, ModelRequest, ToolChoice, ToolName};
 
 /// Where the virtual clock begins.
 const START: UnixMillis = 1_700_000_000_000;
@@ -53,6 +53,9 @@ struct Simulation<'t> {
     running: BTreeSet<(CallId, u32)>,
     /// By step: the truth about the reply that the decoder read from bytes.
     truths: BTreeMap<u32, ReplyTruth>,
+    /// Starts of tools with effects that were sent, and whose line broke.
+    lost: BTreeSet<(CallId, u32)>,
+    last_starts: BTreeMap<CallId, u32>,
 
     log: Vec<Event>,
     provider_states: Vec<StepProviderState>,
@@ -112,6 +115,8 @@ pub(super) fn simulate(
         replies: BTreeMap::new(),
         running: BTreeSet::new(),
         truths: BTreeMap::new(),
+        lost: BTreeSet::new(),
+        last_starts: BTreeMap::new(),
         log: Vec::new(),
         provider_states: Vec::new(),
         shadow,
@@ -322,6 +327,7 @@ impl Simulation<'_> {
                     return Err(format!("{call} ends by answer {number}, which was not the first"));
                 }
             }
+            self.check_loss(event)?;
             if let EventKind::UserMessage { id: Some(id), .. } = &event.kind
                 && !self.queued.remove(id)
                 && self.mutant.is_none()
@@ -577,7 +583,12 @@ impl Simulation<'_> {
                 }
                 let offered = self.plan.setup.tools.iter().find(|offered| offered.name == tool);
                 let timeout_ms = offered.map_or(1_000, |offered| offered.timeout_ms);
-                let life = if self.rng.fork(self.counter).chance(15) {
+                let effect = offered.map_or(Effect::External, |offered| offered.effect);
+                let is_lost = self.rng.fork(self.counter).fork(6).chance(20) && !self.events_only;
+                let life = if is_lost {
+                    let outcome = self.lost_outcome(&call, attempt, effect);
+                    tool::ends(&mut self.rng, &call, attempt, outcome)
+                } else if self.rng.fork(self.counter).chance(15) {
                     self.questions += 1;
                     tool::question_inputs(&mut self.rng, &call, attempt, self.questions)
                 } else {
@@ -674,6 +685,52 @@ impl Simulation<'_> {
         }
         self.summary.byte_starts += 1;
         truth.check_start(name.as_str(), arguments)
+    }
+
+    /// The line to a tool breaks after the call was sent: its source says what it knows, and the executor what may be said.
+    fn lost_outcome(&mut self, call: &CallId, attempt: u32, effect: Effect) -> CallOutcome {
+        let message = "the connection broke before it had answered".to_owned();
+        if !effect.has_effects() || self.mutant == Some(SimMutant::NoCommitRule) {
+            return CallOutcome::Failed { message, partial: None };
+        }
+        self.summary.lost += 1;
+        self.lost.insert((call.clone(), attempt));
+        match self.mutant {
+            Some(SimMutant::LossIsFailure) => CallOutcome::Failed { message, partial: None },
+            _ => CallOutcome::Unknown { message: Some(message), partial: None },
+        }
+    }
+
+    /// What was sent and never answered is not known: nobody may be told that it failed, or make it again.
+    fn check_loss(&mut self, event: &Event) -> Result<(), BrokenInvariant> {
+        let Some(call) = &event.tool_id else { return Ok(()) };
+        let last_start = self.last_starts.get(call).copied().unwrap_or_default();
+        let is_lost = self.lost.contains(&(call.clone(), last_start));
+        match &event.kind {
+            EventKind::ToolStart { attempt, .. } => {
+                self.last_starts.insert(call.clone(), *attempt);
+                let may_repeat = || self.tool_effect(call).is_some_and(Effect::may_repeat);
+                ensure(!is_lost || may_repeat(), || {
+                    format!("{call} is made again, and nobody knows whether it was done")
+                })
+            }
+            EventKind::ToolResult(result) => {
+                let is_sure = matches!(result.status, CallStatus::Success | CallStatus::Error);
+                ensure(!(is_lost && is_sure), || {
+                    format!("{call} was sent and never answered, and ends as {:?}", result.status)
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The real effect of a call's tool.
+    fn tool_effect(&self, call: &CallId) -> Option<Effect> {
+        let wire_name = self.log.iter().find_map(|event| match &event.kind {
+            EventKind::ToolUse { wire_name, .. } if event.tool_id.as_ref() == Some(call) => Some(wire_name),
+            _ => None,
+        })?;
+        self.plan.truth.iter().find(|(name, _)| name == wire_name).map(|(_, effect)| *effect)
     }
 
     /// A tool gets another definition; sometimes the machine is notified at once, else when it wants to start the tool.

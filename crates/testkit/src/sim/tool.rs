@@ -64,6 +64,16 @@ pub(super) fn run_inputs(
     }
 }
 
+/// The end of a tool that is decided already.
+pub(super) fn ends(
+    rng: &mut SimRng,
+    call: &CallId,
+    attempt: u32,
+    outcome: CallOutcome,
+) -> Vec<(i64, TurnInput)> {
+    vec![(rng.wait(200), TurnInput::ToolEnded { call: call.clone(), attempt, outcome })]
+}
+
 /// A tool's reaction to being cancelled; `None` if it ignores that.
 pub(super) fn on_cancel(rng: &mut SimRng, call: &CallId, attempt: u32) -> Option<(i64, TurnInput)> {
     let outcome = match rng.below(4) {
