@@ -328,9 +328,9 @@ impl<'s> StepWriter<'s> {
     }
 
     /// True if a call has these arguments by its own events.
-    pub(crate) fn is_said_already(&mut self, text: &str) -> bool {
+    pub(crate) fn is_repetition_of_call(&mut self, text: &str) -> bool {
         self.state.note_effect();
-        self.with_calls(|calls, out, at| calls.is_said_already(text, out, at))
+        self.with_calls(|calls, out, at| calls.is_repetition_of_call(text, out, at))
     }
 
     /// Argument text follows: a JSON string's content.

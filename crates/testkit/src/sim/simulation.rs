@@ -701,7 +701,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// What was sent and never answered is not known: nobody may be told that it failed, or make it again.
+    /// A call that was sent and never answered may have been done: nobody learns that it failed, or makes it again.
     fn check_loss(&mut self, event: &Event) -> Result<(), BrokenInvariant> {
         let Some(call) = &event.tool_id else { return Ok(()) };
         let last_start = self.last_starts.get(call).copied().unwrap_or_default();

@@ -589,7 +589,7 @@ impl CallAssembler {
     }
 
     /// True if a call has these arguments by its own events: under another number they say nothing new (T19).
-    pub(crate) fn is_said_already(&mut self, text: &str, out: EventSink<'_>, at: u64) -> bool {
+    pub(crate) fn is_repetition_of_call(&mut self, text: &str, out: EventSink<'_>, at: u64) -> bool {
         let has = |call: &CallInProgress| call.text() == text || is_same_document(call.text(), text);
         let same = self.calls.iter().position(|call| !call.is_headless() && has(call));
         if let Some(slot) = same {

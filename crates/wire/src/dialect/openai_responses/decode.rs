@@ -264,7 +264,7 @@ impl ResponsesDecoder {
             && !text.is_empty()
             && event.nonempty("name").is_none()
         {
-            if step.is_said_already(&text) {
+            if step.is_repetition_of_call(&text) {
                 return;
             }
             if let Some(slot) = event.get(key).and_then(|fragment| step.adopt(fragment)) {
@@ -306,11 +306,11 @@ impl ResponsesDecoder {
     /// Arguments of items that never got a name (T16), in the order of the items.
     fn show_orphans(&mut self, orphans: Vec<(usize, String)>, step: &mut StepWriter<'_>) {
         let joined: String = orphans.iter().map(|(_, text)| text.as_str()).collect();
-        if orphans.is_empty() || step.is_said_already(&joined) {
+        if orphans.is_empty() || step.is_repetition_of_call(&joined) {
             return;
         }
         for (at, text) in orphans {
-            if !step.is_said_already(&text) {
+            if !step.is_repetition_of_call(&text) {
                 let slot = self.open_call(at, "", step);
                 step.append_arguments_text(slot, &text);
             }
