@@ -633,7 +633,10 @@ impl Simulation<'_> {
                 }
             }
             TurnAction::CancelTool { call, attempt } => {
-                if self.running.contains(&(call.clone(), attempt))
+                let start = (call.clone(), attempt);
+                // Nobody hears of a cancel behind a line that is broken.
+                if self.running.contains(&start)
+                    && !self.lost.contains(&start)
                     && let Some((after, input)) = tool::on_cancel(&mut self.rng, &call, attempt)
                 {
                     self.schedule(after, AgendaItem::Process(input));
