@@ -35,10 +35,12 @@ Usage: cargo xtask bench decode [--quick] [--gate] [--write]
        cargo xtask bench page [--quick] [--gate] [--write]
 
 Builds crates/wire/benches/decode with the profile `bench` and runs its workloads: processor time of each event for
-Throughline and for the floors, by turns; then instructions of each event under valgrind, which no busy machine changes.
+Throughline and for the floors, by turns; then instructions of each event under valgrind, which no busy machine changes,
+and of hostile replies (crates/wire/benches/hostile.rs) of two sizes: the larger may not cost more than it is larger.
 
   --quick   fewer rounds, and not the calls of 4 and 16 MB
-  --gate    fail if a workload takes more than 2000 instructions an event; installs valgrind if this is root
+  --gate    fail if a workload takes more than 2000 instructions an event, or a hostile reply more than 4.4 times as many for
+            four times as much; installs valgrind if this is root
   --write   write the figures to docs/performance.md
 
 Goals in time are judged, too, but fail nothing: a busy machine moves them.
@@ -133,7 +135,9 @@ pub(crate) enum ReportTarget {
 pub(crate) fn decode(options: &BenchOptions) -> Result<String> {
     let program =
         program::executable(&["bench", "--package", "throughline-wire", "--bench", "decode", "--no-run"])?;
-    let counts = instructions(&program, options.gate)?;
+    let hostile =
+        program::executable(&["bench", "--package", "throughline-wire", "--bench", "hostile", "--no-run"])?;
+    let (counts, hostile) = instructions(&program, &hostile, options.gate)?;
     let mut all = Vec::new();
     let quick: &[&str] = if options.effort == MeasureEffort::Quick { &["--quick"] } else { &[] };
     let status = ExternalProgram::new(&program).args(["measure"]).args(quick).lines(|line| {
@@ -145,7 +149,7 @@ pub(crate) fn decode(options: &BenchOptions) -> Result<String> {
     if !status.success() || all.is_empty() {
         bail!("the benchmark ended with {status}\n  remedy: a decoder reads something wrong; see above");
     }
-    let verdicts = goals::judge_all(&all);
+    let verdicts = goals::judge_all(&all, &hostile);
     for verdict in &verdicts {
         println!("{}", verdict.line());
     }
@@ -175,11 +179,18 @@ fn summary(verdicts: &[GoalResult]) -> String {
 /// Instructions of each event, by workload: ours and the floor's.
 type InstructionCounts = Vec<(String, [f64; 2])>;
 
-fn instructions(program: &Path, gate: InstructionGate) -> Result<InstructionCounts> {
+/// Shapes of hostile replies, and how much more the larger one takes.
+type HostileGrowth = Vec<(String, f64)>;
+
+fn instructions(
+    program: &Path,
+    hostile: &Path,
+    gate: InstructionGate,
+) -> Result<(InstructionCounts, HostileGrowth)> {
     if !ExternalProgram::new("valgrind").args(["--version"]).succeeds() {
         if gate == InstructionGate::Reported {
             println!("skipped: instruction counts need valgrind");
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         }
         program::install(&["valgrind"])?;
     }
@@ -191,7 +202,7 @@ fn instructions(program: &Path, gate: InstructionGate) -> Result<InstructionCoun
         println!("  {workload}: {ours:.0} instructions an event");
         counts.push((workload.to_owned(), [ours, floor]));
     }
-    Ok(counts)
+    Ok((counts, callgrind::hostile_growth(hostile)?))
 }
 
 fn parse_result(line: &str, counts: &InstructionCounts) -> Option<DecodeResult> {

@@ -113,7 +113,7 @@ const PROOFS: [Proof; 20] = [
     },
     Proof {
         name: "bench",
-        what: "Decoding speed compared with a baseline decoder, and at most 2,000 instructions per event",
+        what: "Decoding speed beside a baseline decoder, at most 2,000 instructions per event, no hostile reply above linear",
         command: "cargo xtask bench decode --gate --write",
         run: || {
             let options = bench::BenchOptions {

@@ -28,17 +28,39 @@ const PASSES: [u32; 2] = [1, 3];
 pub(crate) fn per_event(program: &Path, workload: &str, decoder: &str) -> Result<f64> {
     let [few, many] = PASSES;
     let count = |passes: u32| {
-        let output = ExternalProgram::new("valgrind")
-            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-            .args([program])
-            .args(["count", workload, decoder, &passes.to_string()])
-            .output()?;
-        ensure!(output.status.success(), "valgrind ended with {}:\n{}", output.status, output.stderr);
-        let events = number(&output.stdout, "events ").context("the benchmark names no number of events")?;
-        Ok((collected(&output.stderr).context("callgrind printed no count")?, events))
+        let (instructions, printed) = count(program, &["count", workload, decoder, &passes.to_string()])?;
+        let events = number(&printed, "events ").context("the benchmark names no number of events")?;
+        anyhow::Ok((instructions, events))
     };
     let ((less, events), (more, _)) = (count(few)?, count(many)?);
     Ok((more - less) / f64::from(many - few) / events)
+}
+
+/// Pieces of the smaller hostile reply, and how many times as many the larger one has.
+const HOSTILE_PIECES: u32 = 500;
+pub(crate) const HOSTILE_FACTOR: u32 = 4;
+
+/// Hostile shapes, each with the instructions of the larger reply by those of the smaller.
+pub(crate) fn hostile_growth(program: &Path) -> Result<Vec<(String, f64)>> {
+    let shapes = ExternalProgram::new(program).args(["list"]).text()?;
+    let growth = |shape: &str| {
+        let count = |pieces: u32| count(program, &["count", shape, &pieces.to_string()]);
+        let ((few, _), (many, _)) = (count(HOSTILE_PIECES)?, count(HOSTILE_PIECES * HOSTILE_FACTOR)?);
+        println!("  {shape}: {:.2} times for {HOSTILE_FACTOR} times as much", many / few);
+        Ok((shape.to_owned(), many / few))
+    };
+    shapes.lines().map(growth).collect()
+}
+
+/// Instructions of a whole run, and what it printed.
+fn count(program: &Path, words: &[&str]) -> Result<(f64, String)> {
+    let output = ExternalProgram::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args([program])
+        .args(words)
+        .output()?;
+    ensure!(output.status.success(), "valgrind ended with {}:\n{}", output.status, output.stderr);
+    Ok((collected(&output.stderr).context("callgrind printed no count")?, output.stdout))
 }
 
 /// `==17== Collected : 12345`.

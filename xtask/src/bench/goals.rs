@@ -1,5 +1,6 @@
 //! Comparison of figures with goals, and their text.
 
+use super::callgrind::HOSTILE_FACTOR;
 use crate::repository;
 use std::fmt::Write;
 
@@ -73,9 +74,11 @@ const SECOND_FIELD_RATIO_MAX: f64 = 3.0;
 const INSTRUCTIONS_MAX: f64 = 2_000.0;
 const EXPONENT_MAX: f64 = 1.05;
 const MEGABYTE_MS_MAX: f64 = 40.0;
+/// For four times as much; a table or a buffer that grows explains the tenth above it.
+const HOSTILE_GROWTH_MAX: f64 = 4.4;
 
 /// Judges every goal that the figures allow to judge.
-pub(crate) fn judge_all(all: &[DecodeResult]) -> Vec<GoalResult> {
+pub(crate) fn judge_all(all: &[DecodeResult], hostile: &[(String, f64)]) -> Vec<GoalResult> {
     let mut verdicts = Vec::new();
     for one in all.iter().filter(|one| ["w1-text", "w2-calls", "w4-mixed"].contains(&one.workload.as_str())) {
         if let Some(ratio) = one.ratio {
@@ -112,6 +115,11 @@ pub(crate) fn judge_all(all: &[DecodeResult]) -> Vec<GoalResult> {
                 ..GoalResult::at_most(what, instructions, INSTRUCTIONS_MAX, "")
             });
         }
+    }
+    for (shape, growth) in hostile {
+        let what = format!("{shape}: instructions for {HOSTILE_FACTOR} times as much");
+        verdicts
+            .push(GoalResult { is_gate: true, ..GoalResult::at_most(what, *growth, HOSTILE_GROWTH_MAX, "") });
     }
     verdicts
 }
@@ -197,11 +205,17 @@ mod tests {
             measured("w1-text+created", 110.0, 500.0, 900.0),
             measured("text.ollama", 900.0, 1.0, 9_000.0),
         ];
-        let missed: Vec<_> = judge_all(&all).into_iter().filter(|verdict| !verdict.is_met).collect();
+        let hostile = [("linear".to_owned(), 3.9), ("square".to_owned(), 15.8)];
+        let missed: Vec<_> =
+            judge_all(&all, &hostile).into_iter().filter(|verdict| !verdict.is_met).collect();
         let missed: Vec<_> = missed.iter().map(|verdict| (verdict.what.as_str(), verdict.is_gate)).collect();
         assert_eq!(
             missed,
-            [("w2-calls: time by the floor's", false), ("w2-calls: instructions an event", true),]
+            [
+                ("w2-calls: time by the floor's", false),
+                ("w2-calls: instructions an event", true),
+                ("square: instructions for 4 times as much", true),
+            ]
         );
     }
 

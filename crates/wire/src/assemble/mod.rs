@@ -18,6 +18,7 @@ use crate::vocabulary::{
 };
 use serde_json::Value;
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// First data of a call in a dialect with blocks or whole calls.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,12 +80,17 @@ struct CallInProgress {
     /// Text of a custom tool, which is not JSON.
     free_text: String,
     carry: SurrogateCarry,
+    ink: TextInk,
+    /// Hash of the arguments as a JSON value, once it was asked for.
+    document_hash: Option<u64>,
     /// Fragments so far, where the last one begins, and whether each began with the one before (quirk A5).
     fragments: u32,
     last_fragment_at: usize,
     cumulative: bool,
     announced: bool,
     ending: SealState,
+    /// It was sealed, and without arguments.
+    is_sealed_empty: bool,
     too_large: bool,
     /// The upstream says that it is complete, and nothing but its head has arrived: it counts when the model goes on.
     is_held: bool,
@@ -102,6 +108,35 @@ enum CallSource {
     Block,
     /// A generation of the reply that the upstream has begun again: nothing of it counts.
     Void,
+}
+
+/// The bytes of a text that are not white space, as far as they tell an empty one. Counted as they come: a look at the
+/// whole text for every fragment would cost the square of its length.
+#[derive(Clone, Copy, Debug, Default)]
+struct TextInk {
+    first: Option<u8>,
+    /// Where the first one stands.
+    first_at: usize,
+    /// No further than 3.
+    count: usize,
+}
+
+impl TextInk {
+    const COUNT_MAX: usize = 3;
+
+    /// Takes the next fragment, which begins at `offset` of the text.
+    fn push(&mut self, fragment: &str, offset: usize) {
+        if self.count == Self::COUNT_MAX {
+            return;
+        }
+        let ink = |byte: &u8| !byte.is_ascii_whitespace();
+        if self.first.is_none()
+            && let Some(at) = fragment.bytes().position(|byte| ink(&byte))
+        {
+            (self.first, self.first_at) = (Some(fragment.as_bytes()[at]), offset + at);
+        }
+        self.count += fragment.bytes().filter(ink).take(Self::COUNT_MAX - self.count).count();
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,12 +170,36 @@ impl CallInProgress {
 
     /// Arguments without a name: fragments that no call owns, made visible as a call of their own (T16, T19).
     fn is_orphan(&self) -> bool {
-        self.source == CallSource::Field && self.name.is_empty() && !self.text().trim_ascii().is_empty()
+        self.source == CallSource::Field && self.name.is_empty() && self.ink.first.is_some()
+    }
+
+    /// The arguments' document without the white space around it, if it has closed.
+    fn document(&self) -> Option<&str> {
+        Some(&self.text()[self.ink.first_at..self.reader.closed_len()?])
+    }
+
+    /// The arguments are a whole object with nothing in it.
+    fn is_empty_object(&self) -> bool {
+        self.reader.is_closed() && self.ink.first == Some(b'{') && self.ink.count == 2
+    }
+
+    /// Equal as JSON values; arguments that are no whole document never are. Each call's are parsed once, however
+    /// often they are compared.
+    fn is_document(&mut self, hash: u64) -> bool {
+        if !self.reader.is_closed() {
+            return false;
+        }
+        if self.document_hash.is_none() {
+            self.document_hash = self.document().and_then(value_hash);
+        }
+        self.document_hash == Some(hash)
     }
 
     fn clear_text(&mut self) {
         self.reader = ArgumentsReader::default();
         self.free_text.clear();
+        self.ink = TextInk::default();
+        self.document_hash = None;
         self.fragments = 0;
         self.last_fragment_at = 0;
         self.cumulative = true;
@@ -230,7 +289,7 @@ impl CallAssembler {
                 let limit = "calls_per_step_max".to_owned();
                 report(out, ProblemKind::LimitReached { limit }, at, head.name, None);
             }
-            if head.name.is_empty() {
+            if head.name.is_empty() && !self.has_orphans() {
                 self.orphan_dropped = true;
                 self.break_empty_calls(out);
             }
@@ -253,11 +312,14 @@ impl CallAssembler {
             reader: ArgumentsReader::default(),
             free_text: String::new(),
             carry: SurrogateCarry::default(),
+            ink: TextInk::default(),
+            document_hash: None,
             fragments: 0,
             last_fragment_at: 0,
             cumulative: true,
             announced: false,
             ending: SealState::Open,
+            is_sealed_empty: false,
             too_large: false,
             is_held: false,
             is_misnumbered: false,
@@ -344,6 +406,7 @@ impl CallAssembler {
         }
         let Some(call) = self.calls.get_mut(slot.0 as usize) else { return };
         let was_orphan = call.is_orphan();
+        call.ink.push(text, call.text().len());
         if call.kind == CallKind::Custom {
             call.free_text.push_str(text);
         } else {
@@ -355,7 +418,8 @@ impl CallAssembler {
             call.last_fragment_at = known.len();
             call.reader.push(text);
         }
-        if !was_orphan && call.is_orphan() {
+        // With the first one only: nothing is sealed without arguments after it.
+        if !was_orphan && call.is_orphan() && !self.has_orphans_beside(slot) {
             self.break_empty_calls(out);
         }
         let Some(call) = self.call(slot) else { return };
@@ -365,8 +429,8 @@ impl CallAssembler {
             if call.reader.is_closed()
                 && call.kind == CallKind::Function
                 && !(self.profile.placeholder_arguments || self.profile.cumulative_arguments)
-                && call.reader.text().trim_ascii_start().starts_with('{')
-                && !is_empty_object(call.reader.text())
+                && call.ink.first == Some(b'{')
+                && !call.is_empty_object()
             {
                 self.seal_if_complete(slot, SealEvidence::Balanced, out, at);
             }
@@ -395,13 +459,13 @@ impl CallAssembler {
 
     /// The whole argument text, once more or for the first time: a snapshot replaces, it is never appended (P3).
     pub(crate) fn apply_snapshot(&mut self, slot: CallSlot, text: &str, out: EventSink<'_>, at: u64) {
-        let Some(call) = self.call(slot) else { return };
+        let Some(call) = self.call_mut(slot) else { return };
         let blank = text.trim_ascii().is_empty() || (is_empty_object(text) && call.has_text());
         if blank || call.text() == text || call.ending == SealState::Broken {
             return;
         }
         if call.has_text() || call.ending != SealState::Open {
-            if is_same_document(call.text(), text) {
+            if value_hash(text).is_some_and(|hash| call.is_document(hash)) {
                 return;
             }
             self.reset_arguments(slot, text, out, at);
@@ -550,6 +614,7 @@ impl CallAssembler {
                     arguments.repairs.push(ArgumentRepair::LoneSurrogate);
                 }
                 call.ending = SealState::Sealed(seal);
+                call.is_sealed_empty = is_empty(&arguments);
                 for repair in &arguments.repairs {
                     // Nothing sent for a call without arguments is what most servers do, not a finding.
                     if *repair != ArgumentRepair::EmptyIsObject || call.has_text() {
@@ -590,8 +655,10 @@ impl CallAssembler {
 
     /// True if a call has these arguments by its own events: under another number they say nothing new (T19).
     pub(crate) fn is_repetition_of_call(&mut self, text: &str, out: EventSink<'_>, at: u64) -> bool {
-        let has = |call: &CallInProgress| call.text() == text || is_same_document(call.text(), text);
-        let same = self.calls.iter().position(|call| !call.is_headless() && has(call));
+        let hash = value_hash(text);
+        let same = self.calls.iter_mut().position(|call| {
+            !call.is_headless() && (call.text() == text || hash.is_some_and(|hash| call.is_document(hash)))
+        });
         if let Some(slot) = same {
             self.report_misnumbered(CallSlot(slot as u32), text, out, at);
         }
@@ -610,16 +677,21 @@ impl CallAssembler {
         self.orphan_dropped || self.calls.iter().any(CallInProgress::is_orphan)
     }
 
+    fn has_orphans_beside(&self, slot: CallSlot) -> bool {
+        let mut others = self.calls.iter().enumerate().filter(|(at, _)| *at != slot.0 as usize);
+        self.orphan_dropped || others.any(|(_, call)| call.is_orphan())
+    }
+
     /// Takes back calls that were sealed without arguments: what they lack may be what just came without an owner.
     fn break_empty_calls(&mut self, out: EventSink<'_>) {
         for slot in (0..self.calls.len() as u32).map(CallSlot) {
-            let Some(call) = self.call(slot) else { continue };
-            let is_sealed = call.source == CallSource::Field && matches!(call.ending, SealState::Sealed(_));
-            if is_sealed
-                && let Ok(arguments) = finalize::finalize_arguments(call, StepEnding::Whole, &self.profile)
-                && let Err(why) = sure_of(arguments)
-            {
-                self.break_call(slot, why, None, out);
+            let is_taken_back = |call: &CallInProgress| {
+                call.source == CallSource::Field
+                    && call.is_sealed_empty
+                    && matches!(call.ending, SealState::Sealed(_))
+            };
+            if self.call(slot).is_some_and(is_taken_back) {
+                self.break_call(slot, without_arguments(), None, out);
             }
         }
     }
@@ -644,17 +716,21 @@ enum StepEnding {
 
 /// Refuses empty arguments, for a step with fragments that no call owns: they may be the arguments.
 fn sure_of(arguments: CallArguments) -> Result<CallArguments, BrokenCall> {
-    let is_empty = match &arguments.value {
+    if is_empty(&arguments) { Err(without_arguments()) } else { Ok(arguments) }
+}
+
+fn is_empty(arguments: &CallArguments) -> bool {
+    match &arguments.value {
         Value::Object(members) => members.is_empty(),
         Value::String(text) => text.is_empty(),
         _ => false,
-    };
-    if !is_empty {
-        return Ok(arguments);
     }
+}
+
+fn without_arguments() -> BrokenCall {
     let message =
         "none came for this call, and fragments of arguments came that belong to no call".to_owned();
-    Err(BrokenCall::Ambiguous { message })
+    BrokenCall::Ambiguous { message }
 }
 
 fn is_empty_object(text: &str) -> bool {
@@ -662,12 +738,11 @@ fn is_empty_object(text: &str) -> bool {
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
-/// Equal as JSON values; texts that are not JSON are never equal.
-fn is_same_document(a: &str, b: &str) -> bool {
-    match (JsonRef::parse(a), JsonRef::parse(b)) {
-        (Ok(a), Ok(b)) => a.to_value() == b.to_value(),
-        _ => false,
-    }
+/// Equal for texts that are equal as JSON values; `None` for one that is no JSON.
+fn value_hash(text: &str) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    JsonRef::parse(text).ok()?.to_value().hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 fn report(out: EventSink<'_>, kind: ProblemKind, at: u64, excerpt: &str, slot: Option<CallSlot>) {

@@ -143,7 +143,7 @@ impl CallAssembler {
             Some(body) => decode_string(body, &mut SurrogateCarry::default()),
             None => Cow::Borrowed(json.raw()),
         };
-        call.text().trim_ascii() == text.trim_ascii()
+        call.document() == Some(text.trim_ascii())
     }
 
     fn is_offered(&self, name: &str) -> bool {

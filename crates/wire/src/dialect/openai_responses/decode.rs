@@ -323,7 +323,7 @@ impl ResponsesDecoder {
         let kind =
             if item.kind == ItemKind::Call(CallKind::Custom) { CallKind::Custom } else { CallKind::Function };
         let slot = step.open_call(key, CallHead { id: &item.call_id, name, kind });
-        item.slot = Some(slot);
+        self.items.set_slot(at, slot);
         slot
     }
 }

@@ -120,11 +120,18 @@ pub(super) struct OutputItems {
     /// The last item of an index.
     by_index: HashMap<u64, usize>,
     by_item_id: HashMap<String, usize>,
+    by_slot: HashMap<CallSlot, usize>,
 }
 
 impl OutputItems {
     pub(super) fn get(&mut self, at: usize) -> &mut OutputItem {
         &mut self.items[at]
+    }
+
+    /// The item's call has opened.
+    pub(super) fn set_slot(&mut self, at: usize, call: CallSlot) {
+        self.items[at].slot = Some(call);
+        self.by_slot.insert(call, at);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -156,8 +163,9 @@ impl OutputItems {
 
     /// Fragments of a call have come under another number: what its head said in advance is said again by them.
     pub(super) fn clear_pending(&mut self, call: CallSlot) {
-        let item = self.items.iter_mut().find(|item| item.slot == Some(call));
-        item.into_iter().for_each(|item| item.pending_arguments.clear());
+        if let Some(at) = self.by_slot.get(&call) {
+            self.items[*at].pending_arguments.clear();
+        }
     }
 
     /// The same, of a known kind: an item that was never announced is opened, and `true` says so.
@@ -208,7 +216,7 @@ impl OutputItems {
         for (at, item) in self.items.iter().enumerate() {
             match item.kind {
                 ItemKind::Call(_) => {
-                    matching.by_call_id.entry(item.call_id.clone()).or_default().push_back(at)
+                    _ = matching.by_call_id.entry(item.call_id.clone()).or_default().insert(at)
                 }
                 ItemKind::Message => matching.messages.push_back(at),
                 ItemKind::Reasoning => matching.reasonings.push_back(at),
@@ -229,13 +237,11 @@ impl OutputItems {
         let known = match kind {
             // Several calls may have one id (T12): each is matched once, in order.
             ItemKind::Call(_) => {
-                matching.by_call_id.get_mut(call_id(item).as_ref()).and_then(VecDeque::pop_front).or_else(
+                matching.by_call_id.get_mut(call_id(item).as_ref()).and_then(BTreeSet::pop_first).or_else(
                     || {
                         // Announced without any id, or only by its deltas.
                         let at = self.by_index.get(&(position as u64)).copied()?;
-                        let nameless = matching.by_call_id.get_mut("")?;
-                        let index = nameless.iter().position(|candidate| *candidate == at)?;
-                        nameless.remove(index)
+                        matching.by_call_id.get_mut("")?.take(&at)
                     },
                 )
             }
@@ -287,7 +293,7 @@ impl OutputItems {
 /// Items of the stream that have not been found in the snapshot yet.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotMatcher {
-    by_call_id: HashMap<String, VecDeque<usize>>,
+    by_call_id: HashMap<String, BTreeSet<usize>>,
     messages: VecDeque<usize>,
     reasonings: VecDeque<usize>,
     others: HashMap<String, usize>,
