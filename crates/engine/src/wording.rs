@@ -7,9 +7,8 @@ use crate::input::{FailureKind, UpstreamFailure};
 use crate::policy::loop_guard::CallCycle;
 use crate::text::summary;
 use crate::tool::{Effect, OfferedTool};
-use std::borrow::Cow;
 use throughline_wire::text::FindingKind;
-use throughline_wire::{CallArguments, ProblemKind, ToolName, UpstreamError, visible};
+use throughline_wire::{CallArguments, ProblemKind, UpstreamError, visible};
 
 // --- failures ---
 
@@ -191,35 +190,49 @@ pub(crate) fn empty_reply() -> String {
 
 // --- questions ---
 
+/// Arguments come last: what a model writes in them cannot look like what this server says behind them.
 pub(crate) fn approval_question(tool: &OfferedTool, arguments: Option<&CallArguments>) -> String {
-    let name = tool_label(tool);
-    let arguments_line =
-        arguments.map(|arguments| summary::of_value(&arguments.value)).filter(|line| !line.is_empty());
+    let tool_text = tool_text(tool);
     let effect_text = match tool.effect {
         Effect::Pure | Effect::Read => "changes nothing",
         Effect::Cosmetic => "changes only what is on the screen",
         Effect::Idempotent | Effect::Write => "changes something",
         Effect::External => "may act outside this machine",
     };
-    match arguments_line {
-        Some(arguments_line) => format!("Run {name} ({arguments_line})? It {effect_text}."),
-        None => format!("Run {name}? It {effect_text}."),
+    let arguments_line =
+        arguments.map(|arguments| summary::of_value(&arguments.value)).filter(|line| !line.is_empty());
+    let arguments_text = arguments_line.map(|line| format!(" Arguments: {line}")).unwrap_or_default();
+    format!("Run {tool_text}? It {effect_text}.{arguments_text}")
+}
+
+/// Longest title in a question, in characters.
+const TITLE_CHARS_MAX: usize = 60;
+
+/// A tool as people are asked about it: `files.write (from mcp:files, titled “Write a file”)`. A title comes from whoever
+/// offers the tool, so it never stands for the name, and nothing in it ends its quotation.
+fn tool_text(tool: &OfferedTool) -> String {
+    let (name, source) = (visible::escape_once(tool.name.as_str()), visible::escape_once(&tool.source));
+    let title = tool.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if title.is_empty() || title == tool.name.as_str() || tool.name.as_str().ends_with(&format!(".{title}")) {
+        return format!("{name} (from {source})");
     }
+    let mut title = title.replace(['“', '”', '„', '‟', '"', '＂', '«', '»'], "'");
+    if let Some((end, _)) = title.char_indices().nth(TITLE_CHARS_MAX) {
+        title.truncate(end);
+        title.push('…');
+    }
+    format!("{name} (from {source}, titled “{}”)", visible::escape_once(&title))
 }
 
-/// Its title or name, as people are asked about it.
-fn tool_label(tool: &OfferedTool) -> Cow<'_, str> {
-    visible::escape_once(if tool.title.is_empty() { tool.name.as_str() } else { &tool.title })
-}
-
-pub(crate) fn loop_question(name: &ToolName, cycle: CallCycle) -> String {
-    let name = visible::escape_once(name.as_str());
-    format!("The model goes in circles ({}). Run {name} once more?", describe_cycle(cycle))
+pub(crate) fn loop_question(tool: &OfferedTool, cycle: CallCycle) -> String {
+    format!("The model goes in circles ({}). Run {} once more?", describe_cycle(cycle), tool_text(tool))
 }
 
 pub(crate) fn redefined_question(tool: &OfferedTool) -> String {
-    let name = tool_label(tool);
-    format!("The definition of {name} has changed since it was offered to the model. Run it as it is now?")
+    let tool_text = tool_text(tool);
+    format!(
+        "The definition of {tool_text} has changed since it was offered to the model. Run it as it is now?"
+    )
 }
 
 // --- about answers ---

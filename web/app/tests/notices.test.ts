@@ -19,6 +19,7 @@ function asking(approvalId = "approval_1", more: Partial<CallBlock> = {}): CallB
     status: "awaiting_approval",
     tool_name: "demo_calendar",
     title: "Calendar entry",
+    source: "mcp:home",
     input_summary: "title: Tea",
     approval: { approval_id: approvalId, arguments_hash: "abc", rule: "effect:write" },
     ...more,
@@ -56,7 +57,7 @@ describe("notices", () => {
       {
         tag: "throughline/turn_1/approval_1",
         title: en.noticeAsks,
-        body: "Tea\nCalendar entry\ntitle: Tea",
+        body: "Tea\ndemo_calendar (from mcp:home, titled “Calendar entry”)\ntitle: Tea",
         url: "/c/conv_1#question",
         denial: {
           label: en.deny,
@@ -120,12 +121,14 @@ describe("a turn of a conversation that was left", () => {
     const answer = (route: string): unknown => {
       if (route === "GET /v1/turns") return { items: isRunning ? [{ turn_id: "turn_1" }] : [] };
       if (route === "GET /v1/turns/{turn_id}") return { message: message("completed") };
-      return { items: [{ tool_id: "call_1", tool_name: "demo_calendar" }] };
+      return { items: [{ tool_id: "call_1", tool_name: "demo_calendar", source: "mcp:home" }] };
     };
     const { notices, shown } = watched({ answer });
     notices.left(TURN);
     await vi.advanceTimersByTimeAsync(25_000);
-    expect(shown.map(({ body, denial }) => [body, denial])).toEqual([["Tea\ndemo_calendar", undefined]]);
+    expect(shown.map(({ body, denial }) => [body, denial])).toEqual([
+      ["Tea\ndemo_calendar (from mcp:home)", undefined],
+    ]);
     isRunning = false;
     await vi.advanceTimersByTimeAsync(10_000);
     expect(shown.at(-1)?.title).toBe(en.noticeDone);

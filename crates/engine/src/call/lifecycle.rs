@@ -223,7 +223,7 @@ impl TurnMachine<'_> {
             (PolicyDecision::Ask { rule }, CommitState::Done) => {
                 let question = match (self.check_loop_guard(handle, tool), rule.as_str()) {
                     (loop_guard::LoopAction::Ask(cycle), policy::rule_name::LOOP_GUARD) => {
-                        wording::loop_question(&tool.name, cycle)
+                        wording::loop_question(tool, cycle)
                     }
                     (_, policy::rule_name::REDEFINED) => wording::redefined_question(tool),
                     _ => wording::approval_question(tool, Some(case.arguments)),

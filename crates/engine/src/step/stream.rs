@@ -233,7 +233,9 @@ impl TurnMachine<'_> {
             .and_then(|text| EarlySummary::default().push("", text))
             .unwrap_or_default();
         let use_ = EventKind::ToolUse {
-            tool_name: tool.map_or_else(|| ToolName::new(name.as_str()), |tool| tool.name.clone()),
+            // Of a tool that nobody offers, the model has made up the name.
+            tool_name: tool
+                .map_or_else(|| ToolName::new(visible::escape_once(name.as_str())), |tool| tool.name.clone()),
             title: tool.map(|tool| visible::escape(&tool.title).into_owned()).unwrap_or_default(),
             source: tool.map(|tool| tool.source.clone()).unwrap_or_default(),
             effect: tool.map_or(Effect::External, |tool| tool.effect),

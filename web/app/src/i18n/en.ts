@@ -231,6 +231,8 @@ export const en = {
   // Approval
   wantsTo: (tool: string) => `Throughline wants to run ${tool}`,
   asksTool: (tool: string) => `${tool} needs your input`,
+  toolFrom: (name: string, source: string) => `${name} (from ${source})`,
+  toolTitled: (name: string, source: string, title: string) => `${name} (from ${source}, titled “${title}”)`,
   effect: {
     pure: "No side effects",
     read: "Read-only",

@@ -138,6 +138,7 @@ export const CODES: Table = {
 
   // 文件
   content_gone: "这个文件的内容已不存在。",
+  stored_elsewhere: "这个文件的内容在另一台服务器上。",
   disk_full: "没有空间存放文件了。",
   empty_file: "文件是空的。",
   file_too_large: "文件太大。",

@@ -220,6 +220,8 @@ export const zh: Words = {
   // 审批
   wantsTo: (tool) => `Throughline 想运行 ${tool}`,
   asksTool: (tool) => `${tool} 需要你提供信息`,
+  toolFrom: (name, source) => `${name}（来自 ${source}）`,
+  toolTitled: (name, source, title) => `${name}（来自 ${source}，标题“${title}”）`,
   effect: {
     pure: "无副作用",
     read: "只读",

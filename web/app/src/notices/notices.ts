@@ -1,6 +1,7 @@
 // Tells of turns that end or ask while nobody looks at the page. Framework-free.
 
 import type { CallBlock, Message, Throughline, TurnListener } from "@throughline/client";
+import { askedTool } from "../chat/card/look.ts";
 import type { Words } from "../i18n/words.ts";
 import type { Notice, Notifier } from "./show.ts";
 import { linesOf } from "./text.ts";
@@ -109,7 +110,7 @@ export class Notices {
     this.#tell({
       tag: tagOf(turnId, approval.approval_id),
       title: words.noticeAsks,
-      body: linesOf(title, call.title || call.tool_name, call.input_summary),
+      body: linesOf(title, askedTool(call, words), call.input_summary),
       url: `${urlOf(conversationId)}#question`,
       // What a tool asks is answered with more than a word.
       ...(approval.kind === "elicitation" ? {} : { denial: { denial, label: words.deny } }),
@@ -153,16 +154,17 @@ export class Notices {
         this.ended(turn, message);
         continue;
       }
+      const words = this.#options.words();
       const query = { turn_id, status: "awaiting_approval" };
       const { items } = await this.#client.call("GET /v1/history/calls", { query });
-      for (const { tool_id, tool_name } of items) {
+      for (const { tool_id, tool_name, source } of items) {
         const tag = tagOf(turn_id, tool_id);
         if (this.#known.has(tag)) continue;
         this.#known.add(tag);
         this.#tell({
           tag,
-          title: this.#options.words().noticeAsks,
-          body: linesOf(title, tool_name),
+          title: words.noticeAsks,
+          body: linesOf(title, words.toolFrom(tool_name, source)),
           url: `${urlOf(conversationId)}#question`,
         });
       }

@@ -16,7 +16,7 @@ import { failed } from "../../ui/failed.ts";
 import { later } from "../../ui/later.tsx";
 import { Attention } from "../model/attention.ts";
 import { type Lasting, useApprovalWords } from "./approval-words.ts";
-import { argumentsOf, nameOf } from "./look.ts";
+import { argumentsOf, askedTool, nameOf } from "./look.ts";
 
 /** Few tools ask anything: its form is fetched with the first question. */
 const Elicitation = later(() => import("./elicitation.tsx"));
@@ -75,13 +75,13 @@ export default function Approval(props: ApprovalProps) {
     });
   }, [attention, approval.approval_id, isCall]);
   const id = useId();
-  const tool = call.title || nameOf(call);
+  const [tool, asked] = [nameOf(call), askedTool(call, words)];
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out like this everywhere
     <div ref={place} role="group" aria-labelledby={id}>
       <div className="question">
         <p id={id} className="font-semibold">
-          {isCall ? words.wantsTo(tool) : words.asksTool(tool)}
+          {isCall ? words.wantsTo(asked) : words.asksTool(asked)}
         </p>
         {call.effect && !approval.rule.startsWith("effect:") && (
           <span className="text-[12px] text-muted">{words.effect[call.effect]}</span>

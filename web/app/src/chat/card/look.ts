@@ -48,9 +48,26 @@ export function callLook(call: State): Look {
   return isMistake ? "bad" : lookOf(call.status);
 }
 
-/** What people call it, or its name. */
+/** The tool's name. */
 export function nameOf(call: Readonly<CallBlock>): string {
   return call.tool_name ?? "?";
+}
+
+/** Longest title in a question, in characters. */
+const TITLE_CHARS_MAX = 60;
+
+/**
+ * The tool as people are asked about it. A title comes from whoever offers the tool, so it never stands for the name, and
+ * nothing in it ends its quotation; the server's questions read alike.
+ */
+export function askedTool(call: Readonly<CallBlock>, words: Words): string {
+  const [name, source] = [nameOf(call), call.source ?? ""];
+  const title = (call.title ?? "").trim().replace(/[“”„‟"＂«»]/g, "'");
+  if (source === "") return name;
+  if (title === "" || name === title || name.endsWith(`.${title}`)) return words.toolFrom(name, source);
+  const chars = [...title];
+  const shown = chars.length > TITLE_CHARS_MAX ? `${chars.slice(0, TITLE_CHARS_MAX).join("")}…` : title;
+  return words.toolTitled(name, source, shown);
 }
 
 /** What the arguments are: final ones as a value, others as they stand. */

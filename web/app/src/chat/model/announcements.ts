@@ -3,6 +3,7 @@
 import type { AudioChunk, CallBlock, TurnListener } from "@throughline/client";
 import type { Words } from "../../i18n/words.ts";
 import type { Announce } from "../../preferences.ts";
+import { askedTool } from "../card/look.ts";
 import { duration } from "../clock.ts";
 
 const EVERY_MS = 1_500;
@@ -54,7 +55,7 @@ export class Announcements implements TurnListener {
         return this.#add(words.toolFailed(tool));
       case "awaiting_approval":
         // Who listens for nothing else still has to be asked.
-        return this.#add(words.toolAsks(tool), "always");
+        return this.#add(words.toolAsks(askedTool(call, words)), "always");
       default:
         return undefined;
     }
