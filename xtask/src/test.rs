@@ -21,6 +21,7 @@ use closing::RunReport;
 use flakes::KnownFlakes;
 use installs::Installs;
 use machine::MachineWatch;
+pub(crate) use packages::{CLIENTS, installed};
 use programs::TestPrograms;
 use report::{Flake, TestReport};
 use skips::AllowedSkips;

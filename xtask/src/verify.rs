@@ -8,6 +8,7 @@ mod ledger;
 mod load;
 mod paths;
 mod platforms;
+mod questions;
 pub(crate) mod serving;
 mod vcp;
 mod viewers;
@@ -54,6 +55,8 @@ Usage: cargo xtask verify [--only NAME,…]
   api          schemathesis over the description of the API, against `throughline serve` (skipped where Python is missing)
   clients      twenty clients of the OpenAI surface, unmodified and pinned: every cell of the matrix works or is theirs, by
                docs/openai-clients.md, which it writes (skipped where npm, pip or a registry is missing)
+  questions    10,000 random hostile answers in front of a question, through thirteen Markdown renderers: the question is seen
+               whole, once, unstyled and last (skipped where npm, pip or a registry is missing)
   vcp          the plugins of a checkout of VCPToolBox are listed, and their commands called (skipped without THROUGHLINE_VCP)
   package      `cargo install` of the packed command with our crates as they are packed, serving its page (skipped without npm)
   platforms    the command compiles for musl, ARM, Windows and macOS (a platform whose tools are not here is named)
@@ -82,7 +85,7 @@ struct Proof {
     run: fn() -> Result<ProofOutcome>,
 }
 
-const PROOFS: [Proof; 20] = [
+const PROOFS: [Proof; 21] = [
     Proof { name: "test", what: "All checks and tests of CI", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -200,6 +203,13 @@ const PROOFS: [Proof; 20] = [
                works, or is marked `theirs` with the reason",
         command: "cargo xtask verify --only clients",
         run: clients::clients,
+    },
+    Proof {
+        name: "questions",
+        what: "10,000 random hostile answers in front of a question, rendered by 13 Markdown renderers: the question \
+               is seen whole, once, unstyled and last",
+        command: "cargo xtask verify --only questions",
+        run: questions::questions,
     },
     Proof {
         name: "vcp",

@@ -312,6 +312,10 @@ impl StoredQuestions {
         user: &str,
         parts: &[UserPart],
     ) -> Result<(), ApiError> {
+        // Whoever answers may quote the question.
+        let mut parts = parts.to_vec();
+        question::strip_codes_in(&mut parts);
+        let parts = &parts[..];
         let (decision, reason) = match question::read_reply(parts) {
             QuestionReply::Plain(decision) => (decision, None),
             QuestionReply::Words(words) => (ApprovalDecision::Deny, Some(words)),

@@ -104,7 +104,7 @@ fn check_with(packages: &TestPackages, variables: &[(&str, PathBuf)]) -> Result<
 }
 
 /// The folder of the packages, or why they cannot be had.
-pub(super) fn installed(packages: &TestPackages) -> Result<Result<PathBuf, String>> {
+pub(crate) fn installed(packages: &TestPackages) -> Result<Result<PathBuf, String>> {
     let folder = program::target()?.join(packages.folder_name);
     let done = folder.join("installed");
     let pinned = pins(packages.pins)?;

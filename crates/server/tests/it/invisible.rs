@@ -80,3 +80,20 @@ async fn a_question_shows_what_runs() {
     assert!(page.contains("\\u202e2026-11-24") && page.contains("\\u2066"), "{page}");
     assert_eq!(visible::escape(&page), page);
 }
+
+#[tokio::test]
+async fn a_tool_that_a_model_has_made_up_has_a_visible_name() {
+    let model = ScriptQueue::new([
+        ModelScript::new().call("no\u{202e}tool", json!({})),
+        ModelScript::new().say("Sorry."),
+    ]);
+    let server = TestServer::start_asking(model).await;
+    let (_, started) = server.post("/v1/turns", saying("Hi")).await;
+    let events = server.follow(started["turn_id"].as_str().unwrap(), 0).await.rest().await;
+    let called = events.iter().find(|event| event.name == "tool_use").unwrap();
+    assert_eq!(called.data["tool_name"], "no\\u202etool");
+    assert_eq!(called.data["wire_name"], "no\u{202e}tool", "exact");
+    let (_, detail) =
+        server.get(&format!("/v1/history/calls/{}", called.data["tool_id"].as_str().unwrap())).await;
+    assert_eq!(detail["tool_name"], "no\\u202etool");
+}

@@ -14,6 +14,7 @@ pub(crate) mod request;
 mod chunk;
 mod completion;
 mod error;
+mod markdown_guard;
 mod text_joiner;
 mod tool_display;
 
@@ -212,6 +213,14 @@ impl ChatProjection {
         {
             self.render = ToolRendering::Reasoning;
         }
+        self.with_guard()
+    }
+
+    /// JSON is read by programs, which would not find what a guard has changed; a question stands alone there.
+    fn with_guard(mut self) -> Self {
+        let may_ask =
+            self.approval_channel == ApprovalChannel::Text && self.answer_text == AnswerText::EveryStep;
+        self.content = if may_ask { TextJoiner::guarded() } else { TextJoiner::default() };
         self
     }
 
@@ -222,7 +231,7 @@ impl ChatProjection {
     /// The same, and questions are put there.
     #[must_use]
     pub(crate) fn with_approval_channel(self, channel: ApprovalChannel) -> Self {
-        Self { approval_channel: channel, ..self }
+        Self { approval_channel: channel, ..self }.with_guard()
     }
 
     /// True for a question that the format cannot express, so that nobody will answer it.
@@ -363,13 +372,17 @@ impl ChatProjection {
                 self.step_ended = true;
                 self.finish = *finish;
             }
-            EventKind::ToolUse { tool_name, wire_name, title, slot, position, input_summary, .. } => {
+            EventKind::ToolUse {
+                tool_name, wire_name, title, source, slot, position, input_summary, ..
+            } => {
                 let Some(id) = event.tool_id.clone() else { return };
+                // A tool from elsewhere is shown by its name: its title is whatever its source wants.
+                let is_foreign = source.starts_with("mcp:") || source == "client";
                 self.calls.push(ChatCall {
                     id,
                     wire_name: wire_name.as_str().to_owned(),
                     tool_name: tool_name.as_str().to_owned(),
-                    title: title.clone(),
+                    title: if is_foreign { String::new() } else { title.clone() },
                     order: (*position, slot.0),
                     input_summary: input_summary.clone(),
                     arguments: String::new(),
@@ -448,8 +461,8 @@ impl ChatProjection {
             EventKind::BlockSuperseded { .. } => {
                 self.step_text.clear();
                 // What was sent cannot be taken back: what replaces it begins a new paragraph.
-                if let Some(joiner) = event.block.and_then(|at| self.joiner_of(at)) {
-                    joiner.begin_block();
+                if let Some(at) = event.block {
+                    self.begin_text_block(at, out);
                 }
                 out.push(event_chunk(event, None));
             }
@@ -519,8 +532,13 @@ impl ChatProjection {
         };
         let Some(at) = event.block else { return };
         self.open.insert(at, channel);
-        if let Some(joiner) = self.joiner_of(at) {
-            joiner.begin_block();
+        self.begin_text_block(at, out);
+    }
+
+    fn begin_text_block(&mut self, block: u32, out: &mut Vec<ChatChunk>) {
+        if let Some(rest) = self.joiner_of(block).and_then(TextJoiner::begin_block) {
+            // Only the answer's text holds anything back.
+            out.push(ChatChunk::Content(rest));
         }
     }
 
@@ -644,6 +662,7 @@ impl ChatProjection {
     fn flush_held(&mut self, out: &mut Vec<ChatChunk>) {
         let is_open = |channel| self.open.values().any(|open| *open == channel);
         if !is_open(OutputChannel::Content) {
+            out.extend(self.content.end_block().map(ChatChunk::Content));
             for card in self.held_texts.drain(..) {
                 out.push(ChatChunk::Content(self.content.insert(&card.text)));
             }

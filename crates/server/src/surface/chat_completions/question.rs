@@ -63,9 +63,9 @@ pub(crate) struct CallQuestion {
 pub(crate) fn question_text(questions: &[CallQuestion], link: &str, code: &AnswerCode) -> String {
     let mut out = String::new();
     for CallQuestion { question, arguments, .. } in questions {
-        out.push_str(&super::tool_display::quote_line(question));
+        out.push_str(&CodeMasker::default().mask(&super::tool_display::quote_line(question)));
         // A value of JSON has no line that could close the fence.
-        out.push_str(&format!("\n\n```json\n{}\n```\n\n", visible::pretty_json(arguments)));
+        out.push_str(&format!("\n\n```json\n{}\n```\n\n", harmless_json(arguments)));
     }
     let run = if questions.len() == 1 { "to run it" } else { "to run all of them" };
     out.push_str(&format!(
@@ -74,6 +74,13 @@ pub(crate) fn question_text(questions: &[CallQuestion], link: &str, code: &Answe
         code.reveal()
     ));
     out
+}
+
+/// Arguments as they are, in JSON that holds no code of ours, and no tag that chat programs fold the rest of an answer for:
+/// a character of them is its escape.
+fn harmless_json(arguments: &Value) -> String {
+    let json = visible::pretty_json(arguments).replace(MARK, "tlq\\u005f");
+    super::markdown_guard::escape_folding_tags(&json)
 }
 
 /// The code at the end of what the assistant said last, if nothing but the user has spoken since.
@@ -160,6 +167,15 @@ pub(crate) fn strip_codes(text: &mut String) {
     }
     out.push_str(rest);
     *text = out;
+}
+
+/// The same for what a user says.
+pub(crate) fn strip_codes_in(parts: &mut [UserPart]) {
+    for part in parts {
+        if let UserPart::Text { text } = part {
+            strip_codes(text);
+        }
+    }
 }
 
 /// Changes every [`MARK`] in a text that comes in pieces, so that nothing a model or tool says looks like a code.

@@ -1,6 +1,7 @@
 //! Running text that is put together from blocks, with an empty line between two of them. Nothing in it looks like a code of
-//! ours, but in the one text that it [closes with](Prose::close_with).
+//! ours, but in the one text that it [closes with](TextJoiner::close_with), and nothing of a model hides that one.
 
+use super::markdown_guard::MarkdownGuard;
 use super::question::CodeMasker;
 
 /// Gap between the texts of a message.
@@ -21,18 +22,43 @@ enum ParagraphGap {
 pub(super) struct TextJoiner {
     gap: ParagraphGap,
     masker: CodeMasker,
+    /// Present where the text may end with a question.
+    guard: Option<MarkdownGuard>,
 }
 
 impl TextJoiner {
-    /// Begins another block.
-    pub(super) fn begin_block(&mut self) {
+    /// A text that may end with a question.
+    pub(super) fn guarded() -> Self {
+        Self { guard: Some(MarkdownGuard::default()), ..Self::default() }
+    }
+
+    /// Ends the block that is open; what was held back of it.
+    pub(super) fn end_block(&mut self) -> Option<String> {
+        let rest = self.guard.as_mut()?.finish();
+        self.join(&rest)
+    }
+
+    /// Begins another block; what was held back of the one before.
+    pub(super) fn begin_block(&mut self) -> Option<String> {
+        let rest = self.end_block();
         if self.gap == ParagraphGap::None {
             self.gap = ParagraphGap::Pending;
         }
+        rest
     }
 
     /// The text as it is to be sent; `None` = nothing.
     pub(super) fn push(&mut self, text: &str) -> Option<String> {
+        match &mut self.guard {
+            None => self.join(text),
+            Some(guard) => {
+                let text = guard.push(text);
+                self.join(&text)
+            }
+        }
+    }
+
+    fn join(&mut self, text: &str) -> Option<String> {
         if text.is_empty() {
             return None;
         }

@@ -242,17 +242,29 @@ fn one_line(text: &str) -> String {
     visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
-/// Data in a line of Markdown: it formats nothing and is no HTML.
+/// Data in a line of Markdown: it formats nothing and is no HTML. Only what every renderer takes a backslash for has one.
 fn inline(text: &str) -> String {
+    let text = one_line(text);
     let mut out = String::with_capacity(text.len());
-    for c in one_line(text).chars() {
+    let mut before = ' ';
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_inside_word =
+            before.is_alphanumeric() && chars.peek().is_some_and(|next| next.is_alphanumeric());
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' => out.extend(['\\', c]),
+            '[' => out.push_str("&#91;"),
+            ']' => out.push_str("&#93;"),
+            '|' => out.push_str("&#124;"),
+            '~' => out.push_str("&#126;"),
+            '$' => out.push_str("&#36;"),
+            '_' if is_inside_word => out.push('_'),
+            '\\' | '`' | '*' | '_' => out.extend(['\\', c]),
             c => out.push(c),
         }
+        before = c;
     }
     out
 }
@@ -349,7 +361,7 @@ mod tests {
             "{card}"
         );
         assert!(card.contains(r"\u001b[2J\u2066x"), "{card}");
-        assert_eq!(result_line(&call("{}", ""), &done), r"> **Weather**: \\u001b\[2J\\u2066x");
+        assert_eq!(result_line(&call("{}", ""), &done), r"> **Weather**: \\u001b&#91;2J\\u2066x");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! `cargo xtask test --only clients` installs the packages and names their folder in `THROUGHLINE_CLIENTS`.
 
+mod renderers;
 mod server;
 
 use serde_json::json;

@@ -13,13 +13,13 @@ pub(crate) use messages::{InputModalities, UploadedFile, referenced_files};
 pub(crate) use sampling::{AccountFields, SamplingOptions, UpstreamApi};
 pub(crate) use tools::DeclaredTool;
 
-use super::question::strip_codes;
+use super::question::{strip_codes, strip_codes_in};
 use super::{ApprovalChannel, InvalidRequestError, UsageChunk};
 use field::BodyField;
 use serde_json::{Value, json};
 use throughline::config::ToolRendering;
 use throughline::tools::ToolToggle;
-use throughline_wire::{CallOutcome, Message, ToolChoice, UserPart};
+use throughline_wire::{CallOutcome, Message, ToolChoice};
 
 /// Delivery of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,14 +183,6 @@ impl ChatRequest {
             }
         }
         strip_codes_in(input);
-    }
-}
-
-fn strip_codes_in(parts: &mut [UserPart]) {
-    for part in parts {
-        if let UserPart::Text { text } = part {
-            strip_codes(text);
-        }
     }
 }
 

@@ -1,0 +1,845 @@
+//! A model's text in front of a question, so that no Markdown or HTML renderer hides, folds or restyles what follows it.
+//!
+//! Renderers disagree about what is code, mathematics or HTML, so the text is made such that they cannot: fences stand at
+//! the beginning of a line, with nothing behind them but a language, and are closed; whatever else may begin a tag, a
+//! container, a footnote or a definition is text. Where a renderer may or may not see code, it is taken for prose. The text
+//! comes piece by piece, and only what is not decided yet is held back: a run of marks, a code span, the line of a fence.
+
+use std::borrow::Cow;
+use throughline_wire::visible::is_hidden;
+
+/// Longest code span, in bytes: what is longer is prose.
+const SPAN_BYTES_MAX: usize = 400;
+/// Longest line that is held back, in bytes.
+const LINE_BYTES_MAX: usize = 1_000;
+/// White space in front of a line, in bytes: what is more is left out.
+const INDENT_BYTES_MAX: usize = 80;
+/// Empty lines in a row.
+const BLANK_LINES_MAX: usize = 2;
+const BLANK_CODE_LINES_MAX: usize = 20;
+/// Tags that chat programs fold the rest of an answer for, wherever they stand.
+const FOLDING_TAGS: [&str; 9] = [
+    "think",
+    "thinking",
+    "thought",
+    "reason",
+    "reasoning",
+    "code_interpreter",
+    "begin_of_thought",
+    "begin_of_solution",
+    "details",
+];
+const TAG_BYTES_MAX: usize = 24;
+
+/// A text of a model, made harmless as it comes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MarkdownGuard {
+    /// Not decided yet.
+    pending: String,
+    after_carriage_return: bool,
+    zone: MarkdownZone,
+    is_mid_line: bool,
+    blank_lines: usize,
+    /// A renderer may pair backticks of this paragraph in another way, until an empty line ends it.
+    has_doubtful_code: bool,
+    /// Between two `$` of a line, or `\(` and `\)`.
+    in_dollars: bool,
+    in_brackets: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum MarkdownZone {
+    #[default]
+    Prose,
+    Code(OpenFence),
+    /// Between two lines of `$$`.
+    Maths(Formula),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Formula {
+    /// Nothing of it has been sent: some renderers look for the end of an empty one elsewhere.
+    Empty,
+    Begun,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OpenFence {
+    mark: char,
+    length: usize,
+    /// Columns in front of it, which its lines have as well.
+    indent: usize,
+}
+
+impl OpenFence {
+    fn line(self) -> String {
+        self.mark.to_string().repeat(self.length)
+    }
+}
+
+impl MarkdownGuard {
+    /// The next piece, as far as it is decided.
+    pub(super) fn push(&mut self, text: &str) -> String {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.extend(text.chars().filter_map(|char| self.clean(char)));
+        let mut out = String::new();
+        let consumed = self.advance(&pending, TextEnd::Open, &mut out);
+        pending.drain(..consumed);
+        self.pending = pending;
+        out
+    }
+
+    /// The text is over: the rest of it, and what closes its last fence.
+    pub(super) fn finish(&mut self) -> String {
+        let pending = std::mem::take(&mut self.pending);
+        let mut out = String::new();
+        self.advance(&pending, TextEnd::Final, &mut out);
+        let closing = match self.zone {
+            MarkdownZone::Prose | MarkdownZone::Maths(Formula::Empty) => None,
+            MarkdownZone::Code(fence) => Some(fence.line()),
+            MarkdownZone::Maths(Formula::Begun) => Some("$$".to_owned()),
+        };
+        if let Some(closing) = closing {
+            if self.is_mid_line {
+                out.push('\n');
+            }
+            out.push_str(&closing);
+        }
+        *self = Self::default();
+        out
+    }
+
+    /// Line ends of every kind are one kind, and other control characters are left out: renderers do it at different times,
+    /// and what stood around them would be one word.
+    fn clean(&mut self, char: char) -> Option<char> {
+        let follows_return = std::mem::replace(&mut self.after_carriage_return, char == '\r');
+        match char {
+            '\n' if follows_return => None,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Some('\n'),
+            '\t' => Some('\t'),
+            char if char.is_control() => None,
+            char => Some(char),
+        }
+    }
+
+    /// Takes what is decided; its length.
+    fn advance(&mut self, text: &str, end: TextEnd, out: &mut String) -> usize {
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text[at..];
+            let taken = match (self.zone, self.is_mid_line) {
+                (MarkdownZone::Prose, false) => self.begin_line(rest, end, out),
+                (MarkdownZone::Prose, true) => self.go_on_with_line(rest, end, out),
+                (MarkdownZone::Code(fence), false) => self.begin_code_line(rest, fence, end, out),
+                (MarkdownZone::Code(_), true) => self.go_on_with_code(rest, end, out),
+                (MarkdownZone::Maths(formula), _) => self.maths_line(rest, formula, end, out),
+            };
+            let Some(taken) = taken else { break };
+            at += taken;
+        }
+        at
+    }
+
+    // --- prose ---
+
+    /// Decides what a line begins with.
+    fn begin_line(&mut self, rest: &str, end: TextEnd, out: &mut String) -> Option<usize> {
+        let indent = blank_length(rest);
+        match self.blank_line(rest, indent, BLANK_LINES_MAX, end, out) {
+            BlankLine::Taken(taken) => return Some(taken),
+            BlankLine::Open => return None,
+            BlankLine::No => {}
+        }
+        let lead = LineLead::read(rest, indent, end)?;
+        let body = &rest[lead.length..];
+        let taken = match body.chars().next() {
+            Some(mark @ ('`' | '~')) if run_length(body, mark) >= 3 => {
+                return self.fence(rest, &lead, mark, end, out);
+            }
+            Some('$') if body.starts_with("$$") => return self.begin_maths(rest, &lead, end, out),
+            Some('$') if body == "$" && end == TextEnd::Open => return None,
+            // Some renderers take it for a `$$`.
+            Some('$') if body == "$" || body.starts_with("$\n") => {
+                self.begin_text(rest, &lead, out);
+                out.push_str("&#36;");
+                1
+            }
+            // Containers and blocks of extensions: what is open at the end reaches to it.
+            Some(mark @ (':' | '/')) if run_length(body, mark) >= 3 => {
+                self.begin_text(rest, &lead, out);
+                out.push_str(if mark == ':' { "&#58;" } else { "&#47;" });
+                1
+            }
+            _ => {
+                self.begin_text(rest, &lead, out);
+                0
+            }
+        };
+        Some(lead.length + taken)
+    }
+
+    /// A line with nothing on it, if it is one.
+    fn blank_line(
+        &mut self,
+        rest: &str,
+        indent: usize,
+        lines_max: usize,
+        end: TextEnd,
+        out: &mut String,
+    ) -> BlankLine {
+        if indent > LINE_BYTES_MAX {
+            return BlankLine::Taken(rest.floor_char_boundary(LINE_BYTES_MAX));
+        }
+        match rest[indent..].chars().next() {
+            Some('\n') => {
+                if self.blank_lines < lines_max {
+                    out.push('\n');
+                }
+                self.blank_lines += 1;
+                self.has_doubtful_code = false;
+                self.in_brackets = false;
+                BlankLine::Taken(indent + 1)
+            }
+            Some(_) => BlankLine::No,
+            None if end == TextEnd::Final => BlankLine::Taken(indent),
+            None => BlankLine::Open,
+        }
+    }
+
+    /// The line is text: what it begins with is sent.
+    fn begin_text(&mut self, rest: &str, lead: &LineLead, out: &mut String) {
+        let blank = &rest[..lead.indent];
+        out.push_str(&blank[..blank.floor_char_boundary(INDENT_BYTES_MAX)]);
+        out.push_str(&rest[lead.indent..lead.length]);
+        self.is_mid_line = true;
+        self.blank_lines = 0;
+        self.in_dollars = false;
+    }
+
+    /// A block of its own follows, at the beginning of a line. The mark of a list item stays in front of it.
+    fn begin_block(&mut self, rest: &str, lead: &LineLead, out: &mut String) {
+        let mark = rest[lead.indent..lead.length].trim_end();
+        if !mark.is_empty() {
+            self.begin_text(rest, lead, out);
+            out.truncate(out.trim_end_matches([' ', '\t']).len());
+            out.push_str("\n\n");
+        }
+        self.is_mid_line = false;
+        self.blank_lines = 0;
+    }
+
+    /// A line that begins with marks of a fence.
+    fn fence(
+        &mut self,
+        rest: &str,
+        lead: &LineLead,
+        mark: char,
+        end: TextEnd,
+        out: &mut String,
+    ) -> Option<usize> {
+        let body = &rest[lead.length..];
+        let (line, line_end) = line_within(body, LINE_BYTES_MAX, end);
+        let length = run_length(line, mark);
+        match line_end {
+            LineEnd::Open => return None,
+            // Nobody knows what it will be, so it is neither a fence nor code.
+            LineEnd::TooLong => {
+                self.begin_text(rest, lead, out);
+                out.push_str(&if mark == '`' { "&#96;" } else { "&#126;" }.repeat(length));
+                self.has_doubtful_code = true;
+                return Some(lead.length + length);
+            }
+            LineEnd::Whole => {}
+        }
+        let info = &line[length..];
+        if mark == '`' && info.contains('`') {
+            self.begin_text(rest, lead, out);
+            return Some(lead.length);
+        }
+        self.begin_block(rest, lead, out);
+        let fence = OpenFence { mark, length, indent: lead.columns };
+        out.push_str(&fence.line());
+        // Python-Markdown knows no fence with more behind it than a language.
+        let is_language = |char: char| char.is_ascii_alphanumeric() || "_#.+-".contains(char);
+        let info = info.trim();
+        out.push_str(&info[..info.find(|char| !is_language(char)).unwrap_or(info.len())]);
+        out.push('\n');
+        self.zone = MarkdownZone::Code(fence);
+        self.has_doubtful_code = false;
+        Some(lead.length + with_line_end(body, line.len()))
+    }
+
+    /// A line that begins with `$$`.
+    fn begin_maths(&mut self, rest: &str, lead: &LineLead, end: TextEnd, out: &mut String) -> Option<usize> {
+        let body = &rest[lead.length..];
+        let (line, line_end) = line_within(body, LINE_BYTES_MAX, end);
+        let open = run_length(line, '$');
+        let inside = &line[open..];
+        if let Some(close) = inside.find("$$") {
+            let marks = run_length(&inside[close..], '$');
+            if line_end == LineEnd::Open && inside[close + marks..].chars().all(is_blank) {
+                return None;
+            }
+            self.begin_block(rest, lead, out);
+            let formula = &inside[..close];
+            self.has_doubtful_code |= formula.contains('`');
+            out.push_str(&format!("$${}$$\n", harmless_maths(formula)));
+            // What follows on the line is a line of its own: a renderer may look for the end of the formula there.
+            return Some(lead.length + with_line_end(body, open + close + marks));
+        }
+        match line_end {
+            LineEnd::Open => None,
+            LineEnd::TooLong => {
+                self.begin_text(rest, lead, out);
+                out.push_str("&#36;&#36;");
+                Some(lead.length + open)
+            }
+            LineEnd::Whole => {
+                self.begin_block(rest, lead, out);
+                self.zone = MarkdownZone::Maths(Formula::Empty);
+                Some(lead.length + with_line_end(body, open))
+            }
+        }
+    }
+
+    fn go_on_with_line(&mut self, rest: &str, end: TextEnd, out: &mut String) -> Option<usize> {
+        let special = ['\n', '\\', '<', '`', '$', '[', ']', '◁'];
+        let plain = rest.find(special).unwrap_or(rest.len());
+        if plain > 0 {
+            out.push_str(&rest[..plain]);
+            return Some(plain);
+        }
+        let mut chars = rest.chars();
+        let (char, next) = (chars.next()?, chars.next());
+        if next.is_none() && end == TextEnd::Open && matches!(char, '\\' | '<' | '[' | ']') {
+            return None;
+        }
+        match (char, next) {
+            ('\n', _) => {
+                out.push('\n');
+                self.is_mid_line = false;
+                return Some(1);
+            }
+            // In CommonMark it is a `<`; in Python-Markdown it would be a tag behind a backslash.
+            ('\\', Some('<')) => {
+                out.push_str("&lt;");
+                return Some(2);
+            }
+            ('\\', Some(next @ ('\\' | '`' | '(' | ')' | '[' | ']' | '$'))) => {
+                match next {
+                    '`' => self.has_doubtful_code = true,
+                    '(' | '[' => self.in_brackets = true,
+                    ')' | ']' => self.in_brackets = false,
+                    _ => {}
+                }
+                out.extend([char, next]);
+                return Some(2);
+            }
+            ('<', next) if begins_tag(next) => {
+                let in_maths = self.in_dollars || self.in_brackets;
+                out.push_str(if in_maths { "< " } else { "&lt;" });
+            }
+            ('`', _) => return self.code_span(rest, end, out),
+            ('$', _) => {
+                self.in_dollars = !self.in_dollars;
+                out.push('$');
+            }
+            // A footnote is drawn at the end of the page, behind the question.
+            ('[', Some('^')) => {
+                out.push_str("[&#94;");
+                return Some(2);
+            }
+            // A definition of a link or an abbreviation. Some renderers look for its address or title in what follows, fence
+            // or not, and an abbreviation gives its words another look wherever they stand.
+            (']', Some(':')) => {
+                out.push_str("]&#58;");
+                return Some(2);
+            }
+            (']', Some(' ')) if rest.len() == 2 && end == TextEnd::Open => return None,
+            (']', Some(' ')) if rest.starts_with("] :") => {
+                out.push_str("] &#58;");
+                return Some(3);
+            }
+            ('◁', _) => out.push_str("◁ "),
+            (char, _) => out.push(char),
+        }
+        Some(char.len_utf8())
+    }
+
+    /// A run of backticks, and the code behind it if the same line ends it.
+    fn code_span(&mut self, rest: &str, end: TextEnd, out: &mut String) -> Option<usize> {
+        let (line, line_end) = line_within(rest, SPAN_BYTES_MAX, end);
+        let waits = line_end == LineEnd::Open;
+        let length = run_length(line, '`');
+        let mut from = length;
+        let close = loop {
+            let Some(at) = line[from..].find('`').map(|at| from + at) else { break None };
+            let run = run_length(&line[at..], '`');
+            // A run at the end may be longer.
+            if at + run == line.len() && line_end != LineEnd::Whole {
+                break None;
+            }
+            if run == length {
+                break Some(at);
+            }
+            from = at + run;
+        };
+        let Some(close) = close else {
+            if waits {
+                return None;
+            }
+            // They end nowhere: they are text, and those behind them may belong to them.
+            self.has_doubtful_code = true;
+            out.push_str(&line[..length]);
+            return Some(length);
+        };
+        let (marks, code) = (&line[..length], &line[length..close]);
+        // A table ends its cells at every `|`, code or not.
+        self.has_doubtful_code |= code.contains('|');
+        let code = if self.has_doubtful_code { harmless_prose(code) } else { harmless_code(code) };
+        out.extend([marks, &code, marks]);
+        Some(close + length)
+    }
+
+    // --- code ---
+
+    fn begin_code_line(
+        &mut self,
+        rest: &str,
+        fence: OpenFence,
+        end: TextEnd,
+        out: &mut String,
+    ) -> Option<usize> {
+        let indent = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        match self.blank_line(rest, indent, BLANK_CODE_LINES_MAX, end, out) {
+            BlankLine::Taken(taken) => return Some(taken),
+            BlankLine::Open => return None,
+            BlankLine::No => {}
+        }
+        let (line, line_end) = line_within(&rest[indent..], LINE_BYTES_MAX, end);
+        let marks = run_length(line, fence.mark);
+        let may_close = marks >= fence.length && columns(&rest[..indent]) <= fence.indent + 3;
+        if line_end == LineEnd::Open
+            && (marks == line.len() || may_close && line[marks..].chars().all(is_blank))
+        {
+            return None;
+        }
+        if may_close && line[marks..].chars().all(is_blank) {
+            out.extend([&fence.line(), "\n"]);
+            self.zone = MarkdownZone::Prose;
+            self.blank_lines = 0;
+            return Some(indent + with_line_end(&rest[indent..], marks));
+        }
+        // Without the columns that the fence had.
+        let own = rest[..indent].char_indices().map(|(at, _)| at).chain([indent]);
+        let own = own.take_while(|at| columns(&rest[..*at]) <= fence.indent).last().unwrap_or(0);
+        out.push_str(&rest[own..indent]);
+        self.is_mid_line = true;
+        self.blank_lines = 0;
+        Some(indent)
+    }
+
+    fn go_on_with_code(&mut self, rest: &str, end: TextEnd, out: &mut String) -> Option<usize> {
+        let plain = rest.find(['\n', '<', '◁']).unwrap_or(rest.len());
+        if plain > 0 {
+            out.push_str(&rest[..plain]);
+            return Some(plain);
+        }
+        if rest.starts_with('\n') {
+            out.push('\n');
+            self.is_mid_line = false;
+            return Some(1);
+        }
+        if rest.starts_with('<') && end == TextEnd::Open && tag_length(rest) == rest.len() {
+            return None;
+        }
+        let taken = rest.chars().next()?.len_utf8();
+        out.push_str(&rest[..taken]);
+        if folds(rest) {
+            out.push(' ');
+        }
+        Some(taken)
+    }
+
+    // --- mathematics ---
+
+    fn maths_line(&mut self, rest: &str, formula: Formula, end: TextEnd, out: &mut String) -> Option<usize> {
+        let indent = blank_length(rest);
+        match self.blank_line(rest, indent, BLANK_LINES_MAX, end, out) {
+            BlankLine::Taken(taken) => return Some(taken),
+            BlankLine::Open => return None,
+            BlankLine::No => {}
+        }
+        let body = &rest[indent..];
+        let (line, line_end) = line_within(body, LINE_BYTES_MAX, end);
+        // A renderer that knows no mathematics sees a fence there: the formula is over for every other as well.
+        let is_other_block = ["```", "~~~", ":::", "///"].iter().any(|mark| line.starts_with(mark));
+        let close = line.find("$$");
+        let remainder = close.map(|at| line[at..].trim_start_matches('$'));
+        let is_decided = is_other_block || remainder.is_some_and(|text| !text.chars().all(is_blank));
+        if line_end == LineEnd::Open && !is_decided {
+            return None;
+        }
+        self.blank_lines = 0;
+        let is_over = is_other_block || (close.is_none() && line_end == LineEnd::TooLong);
+        let text = if is_over { "" } else { line[..close.unwrap_or(line.len())].trim_end() };
+        self.has_doubtful_code |= text.contains('`');
+        let is_begun = formula == Formula::Begun || !text.is_empty();
+        if !text.is_empty() {
+            out.push_str(if formula == Formula::Empty { "$$\n" } else { "" });
+            out.push_str(&harmless_maths(text));
+            // A backslash may take the line end with it.
+            let backslashes = text.len() - text.trim_end_matches('\\').len();
+            out.push_str(if backslashes % 2 == 1 { " \n" } else { "\n" });
+        }
+        if is_over || close.is_some() {
+            out.push_str(if is_begun { "$$\n" } else { "" });
+            self.zone = MarkdownZone::Prose;
+        } else {
+            self.zone = MarkdownZone::Maths(if is_begun { Formula::Begun } else { Formula::Empty });
+        }
+        let taken = if is_over { 0 } else { line.len() - remainder.unwrap_or_default().len() };
+        Some(if is_over { 0 } else { indent + with_line_end(body, taken) })
+    }
+}
+
+/// A line that begins with white space, if it is an empty one.
+enum BlankLine {
+    /// It goes on with something.
+    No,
+    /// Not known yet.
+    Open,
+    /// So many bytes of nothing.
+    Taken(usize),
+}
+
+/// The end of a part of a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineEnd {
+    /// It is all of the line.
+    Whole,
+    /// More of it may come.
+    Open,
+    /// It is longer than one looks.
+    TooLong,
+}
+
+/// The line that a text begins with, as far as one looks, without its end.
+fn line_within(text: &str, bytes_max: usize, end: TextEnd) -> (&str, LineEnd) {
+    let window = &text[..text.floor_char_boundary(bytes_max)];
+    match window.find('\n') {
+        Some(at) => (&window[..at], LineEnd::Whole),
+        None if window.len() < text.len() => (window, LineEnd::TooLong),
+        None if end == TextEnd::Open => (window, LineEnd::Open),
+        None => (window, LineEnd::Whole),
+    }
+}
+
+/// More of the text may come, or it is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TextEnd {
+    Open,
+    Final,
+}
+
+/// White space and marks of list items in front of a line.
+struct LineLead {
+    /// Bytes of white space.
+    indent: usize,
+    /// Bytes of all of it.
+    length: usize,
+    /// The same in columns.
+    columns: usize,
+}
+
+impl LineLead {
+    /// `None`: what it is depends on what comes.
+    fn read(rest: &str, indent: usize, end: TextEnd) -> Option<Self> {
+        let mut length = indent;
+        loop {
+            let body = &rest[length..];
+            let digits = body.len() - body.trim_start_matches(|char: char| char.is_ascii_digit()).len();
+            let mark = match body[digits..].chars().next() {
+                Some('-' | '+' | '*') if digits == 0 => 1,
+                Some('.' | ')') if (1..=9).contains(&digits) => digits + 1,
+                None if digits <= 9 && end == TextEnd::Open => return None,
+                _ => 0,
+            };
+            let blank = blank_length(&body[mark..]);
+            if body[mark..].is_empty() && end == TextEnd::Open {
+                return None;
+            }
+            if mark == 0 || blank == 0 {
+                break;
+            }
+            length += mark + blank;
+            if rest[length..].is_empty() && end == TextEnd::Open && length <= LINE_BYTES_MAX {
+                return None;
+            }
+        }
+        // A run of marks may go on.
+        let body = &rest[length..];
+        let may_become_block = ["```", "~~~", "$$", ":::", "///"];
+        let is_open = may_become_block.iter().any(|block| block.starts_with(body) && !body.is_empty());
+        if is_open && end == TextEnd::Open {
+            return None;
+        }
+        Some(Self { indent, length, columns: columns(&rest[..length]) })
+    }
+}
+
+fn is_blank(char: char) -> bool {
+    char != '\n' && (char.is_whitespace() || is_hidden(char))
+}
+
+/// Bytes of white space in front of a line's text, also of what is not called so and cannot be seen.
+fn blank_length(text: &str) -> usize {
+    text.find(|char| !is_blank(char)).unwrap_or(text.len())
+}
+
+/// Length of a part of a text with the white space and the line end behind it.
+fn with_line_end(text: &str, length: usize) -> usize {
+    let blank = blank_length(&text[length..]);
+    length + blank + usize::from(text[length + blank..].starts_with('\n'))
+}
+
+fn run_length(text: &str, mark: char) -> usize {
+    text.len() - text.trim_start_matches(mark).len()
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().fold(0, |column, char| if char == '\t' { column / 4 * 4 + 4 } else { column + 1 })
+}
+
+/// A `<` in front of this may begin a tag, a comment or the like.
+fn begins_tag(next: Option<char>) -> bool {
+    next.is_some_and(|next| !(next.is_whitespace() || next.is_ascii_digit() || "=-<>".contains(next)))
+}
+
+/// Bytes of a `<` and the name behind it, as far as a name is looked at.
+fn tag_length(text: &str) -> usize {
+    let is_name = |char: char| char.is_ascii_alphabetic() || "_|/".contains(char);
+    let length = 1 + text[1..].find(|char| !is_name(char)).unwrap_or(text.len() - 1);
+    length.min(TAG_BYTES_MAX)
+}
+
+/// The text begins with a tag that chat programs look for without reading Markdown.
+fn folds(text: &str) -> bool {
+    if text.starts_with('◁') {
+        return true;
+    }
+    let name = text[1..tag_length(text)].trim_matches(['/', '|']).to_ascii_lowercase();
+    FOLDING_TAGS.contains(&name.as_str())
+}
+
+/// JSON with such tags spelled out.
+pub(super) fn escape_folding_tags(json: &str) -> String {
+    let escaped = map_marks(json, &['<', '◁'], |rest| match rest.chars().next() {
+        Some('<') if folds(rest) => Some(("\\u003c", 1)),
+        Some('◁') => Some(("\\u25c1", '◁'.len_utf8())),
+        _ => None,
+    });
+    escaped.into_owned()
+}
+
+/// Code that is certainly code.
+fn harmless_code(code: &str) -> Cow<'_, str> {
+    map_marks(code, &['<', '◁'], |rest| match rest.as_bytes() {
+        // Some readers of HTML look for the end of these in code as well.
+        [b'<', b'!' | b'?', ..] if !rest.contains('>') => Some(("&lt;", 1)),
+        _ if folds(rest) => {
+            rest.chars().next().map(|mark| (if mark == '<' { "< " } else { "◁ " }, mark.len_utf8()))
+        }
+        _ => None,
+    })
+}
+
+/// Text that may be code or not.
+fn harmless_prose(text: &str) -> Cow<'_, str> {
+    map_marks(text, &['<', '[', ']', '◁'], |rest| match rest.chars().next() {
+        Some('<') if begins_tag(rest[1..].chars().next()) => Some(("&lt;", 1)),
+        Some('[') if rest.starts_with("[^") => Some(("[&#94;", 2)),
+        Some(']') if rest.starts_with("]:") => Some(("]&#58;", 2)),
+        Some('◁') => Some(("◁ ", '◁'.len_utf8())),
+        _ => None,
+    })
+}
+
+/// A formula, which is prose where nobody draws it: a space changes nothing in TeX.
+fn harmless_maths(text: &str) -> Cow<'_, str> {
+    map_marks(text, &['<', '[', ']', '◁', '*'], |rest| match rest.chars().next() {
+        Some('<') if begins_tag(rest[1..].chars().next()) => Some(("< ", 1)),
+        Some('[') if rest.starts_with("[^") => Some(("[ ", 1)),
+        Some(']') if rest.starts_with("]:") => Some(("] ", 1)),
+        Some('*') if rest.starts_with("*[") => Some(("* ", 1)),
+        Some('◁') => Some(("◁ ", '◁'.len_utf8())),
+        _ => None,
+    })
+}
+
+/// A text with some of these marks changed: `change` looks at the text from there on, and says what stands for how many
+/// of its bytes.
+fn map_marks<'a>(
+    text: &'a str,
+    marks: &[char],
+    change: impl Fn(&str) -> Option<(&'static str, usize)>,
+) -> Cow<'a, str> {
+    if !text.contains(marks) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(marks) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let mark_length = rest.chars().next().map_or(0, char::len_utf8);
+        let (instead, length) = change(rest).unwrap_or((&rest[..0], 0));
+        if length == 0 {
+            out.push_str(&rest[..mark_length]);
+            rest = &rest[mark_length..];
+        } else {
+            out.push_str(instead);
+            rest = &rest[length..];
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn guarded(pieces: &[&str]) -> String {
+        let mut guard = MarkdownGuard::default();
+        let mut out: String = pieces.iter().map(|piece| guard.push(piece)).collect();
+        out.push_str(&guard.finish());
+        out
+    }
+
+    /// Checks the guarded text, however it is cut.
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let whole = guarded(&[text]);
+        assert_eq!(whole, expected, "of {text:?}");
+        for cut in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+            assert_eq!(guarded(&[&text[..cut], &text[cut..]]), whole, "of {text:?}, cut at {cut}");
+        }
+        let letters: Vec<_> = text.chars().map(String::from).collect();
+        assert_eq!(guarded(&letters.iter().map(String::as_str).collect::<Vec<_>>()), whole, "of {text:?}");
+    }
+
+    #[test]
+    fn ordinary_markdown_stays_as_it_is() {
+        for text in [
+            "Plain text, **bold**, _it_, [a link](https://x.org/a_b?c=<d>).".replace("<d>", "d").as_str(),
+            "# Head\n\n- one\n- two\n  - three\n\n1. first\n2. second\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+            "a < b and 3 <5, x <= y, <3, a <- b, a << b",
+            "`Vec<String>` and ``a `<b>` c``, `<details>x`".replace("<details>x", "<div>x").as_str(),
+            "```rust\nlet a: Vec<u8> = vec![];\n\n    if a < b {}\n```\nThen `code`.",
+            "~~~\n<b>\n```\n~~~\n",
+            "$$\n\\frac{a}{b}\n$$\nand $a$",
+            "costs 5 $, ok: x :: y // z * [not] **[bold link](x)**",
+            "---\n\n***\n\n* item\n+ item",
+            "",
+            "中文，`代码<T>`。",
+        ] {
+            check(text, text);
+        }
+    }
+
+    #[test]
+    fn what_may_begin_a_tag_is_text() {
+        check("x <!--", "x &lt;!--");
+        check("<details>\n<summary>s", "&lt;details>\n&lt;summary>s");
+        check("</div><?x <![CDATA[ <a\n<", "&lt;/div>&lt;?x &lt;![CDATA[ &lt;a\n<");
+        check("<\u{2}details> <\u{200b}b>", "&lt;details> &lt;\u{200b}b>");
+        check(r"\<b> \\<b> \\\<b>", r"&lt;b> \\&lt;b> \\&lt;b>");
+        check("    <div>\n\t<div>", "    &lt;div>\n\t&lt;div>");
+        check("◁think▷ <|begin_of_thought|>", "◁ think▷ &lt;|begin_of_thought|>");
+    }
+
+    #[test]
+    fn only_code_that_every_renderer_sees_as_such_has_its_own_angles() {
+        // Backticks that end nowhere may end in the next line, or are escaped.
+        check("a ` b\nc ` <x> ` d\n\n`<y>`", "a ` b\nc ` &lt;x> ` d\n\n`<y>`");
+        check(r"a \` <x> ` b `<y>`", r"a \` &lt;x> ` b `&lt;y>`");
+        check("| ` | <x> ` |\n`<y>`", "| ` | &lt;x> ` |\n`&lt;y>`");
+        check("`<!--` `<!-- a -->` `<think>`", "`&lt;!--` `<!-- a -->` `< think>`");
+        check("``<a` `<b>``", "``<a` `<b>``");
+        let long = "x".repeat(SPAN_BYTES_MAX);
+        check(&format!("`{long}<a>`"), &format!("`{long}&lt;a>`"));
+    }
+
+    #[test]
+    fn a_fence_stands_alone_and_is_closed() {
+        check("```html\n<div>", "```html\n<div>\n```");
+        check("```", "```\n```");
+        check("~~~~x\n<a>\n~~~\n", "~~~~x\n<a>\n~~~\n~~~~");
+        check("```rust,ignore title=\"<a>\"\n<b>\n````\n<c>", "```rust\n<b>\n```\n&lt;c>");
+        check("  ```js\n  <a>\n    <b>\n ```  \n<c>", "```js\n<a>\n  <b>\n```\n&lt;c>");
+        check("- ```js\n  <a>\n  ```\n- b", "-\n\n```js\n<a>\n```\n- b");
+        check("1. a\n\n   ```\n   <a>\n   ```\n2. b", "1. a\n\n```\n<a>\n```\n2. b");
+        check("```md\n- a\n    ```\n<b>\n```", "```md\n- a\n    ```\n<b>\n```\n");
+        check("```a```\n<b>", "```a```\n&lt;b>");
+        check("a\r```\r<b>\r\n```\u{2028}<c>", "a\n```\n<b>\n```\n&lt;c>");
+        check("```\n<think> <b>\n```\n", "```\n< think> <b>\n```\n");
+        let long = "x".repeat(LINE_BYTES_MAX);
+        check(&format!("```{long}"), &format!("&#96;&#96;&#96;{long}"));
+    }
+
+    #[test]
+    fn a_formula_stands_alone_and_is_closed() {
+        check("$$", "");
+        check("$$\n\n$$\na", "\na");
+        check("$\n```\n$\n```\n", "&#36;\n```\n$\n```\n");
+        check("$$\na\\\n[x]:\n$$\n", "$$\na\\ \n[x] :\n$$\n");
+        check("$$ a <b\nc $$ d", "$$\na < b\nc\n$$\nd");
+        check("$$a$$ b", "$$a$$\nb");
+        check("  $$\n  x\n  $$\n", "$$\nx\n$$\n");
+        check("$$\nx\n```\n<a>", "$$\nx\n$$\n```\n<a>\n```");
+        check("$$~~~\n<a>", "~~~\n<a>\n~~~");
+        check("$a<b$ \\(c<d\\) <e>", "$a< b$ \\(c< d\\) &lt;e>");
+        check("$$\n` \n$$\n`<a>`", "$$\n`\n$$\n`&lt;a>`");
+    }
+
+    #[test]
+    fn containers_footnotes_abbreviations_and_floods_are_text() {
+        check("::: spoiler\n", "&#58;:: spoiler\n");
+        check("/// details\n", "&#47;// details\n");
+        check("a[^1]\n\n[^1]: b", "a[&#94;1]\n\n[&#94;1]&#58; b");
+        check("> *[yes\n] : no\n\n*[a](b)*: c", "> *[yes\n] &#58; no\n\n*[a](b)*: c");
+        check("[a]: b \"\n[c]:\n~~~", "[a]&#58; b \"\n[c]&#58;\n~~~\n~~~");
+        check(&format!("a{}b", "\n".repeat(1_000)), "a\n\n\nb");
+        check(&format!("a{}b", "\n \u{200b}\u{2800}".repeat(100)), "a\n\n\n \u{200b}\u{2800}b");
+        check(&format!("```\na{}b", "\n".repeat(1_000)), &format!("```\na{}b\n```", "\n".repeat(21)));
+        assert!(guarded(&[&" ".repeat(10_000), "b"]).len() <= INDENT_BYTES_MAX + 1);
+    }
+
+    #[test]
+    fn arguments_are_the_same_value_without_folding_tags() {
+        let json = r#"{"a": "<think> <b> ◁think▷ </details>"}"#;
+        let escaped = escape_folding_tags(json);
+        assert_eq!(escaped, r#"{"a": "\u003cthink> <b> \u25c1think▷ \u003c/details>"}"#);
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(read(&escaped), read(json));
+    }
+
+    proptest! {
+        #[test]
+        fn no_cut_changes_anything(pieces in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "`", "``", "```", "~~~", "$", "$$", "<", "<b>", "<!--", "\n", "\n\n", " ", "    ", "\t", "-", "- ", "1.",
+                "a", "js", "\\", "[", "^", "*[", "]:", ":::", "///", "]: ", "|", "\r", "\r\n", "think", "◁", "\u{200b}", "中",
+            ]), 0..40), cuts in proptest::collection::vec(0_usize..200, 0..6)) {
+            let text = pieces.concat();
+            let whole = guarded(&[&text]);
+            let mut at: Vec<_> = cuts.into_iter().map(|cut| text.floor_char_boundary(cut)).collect();
+            at.extend([0, text.len()]);
+            at.sort_unstable();
+            let cut: Vec<_> = at.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect();
+            prop_assert_eq!(guarded(&cut), whole);
+        }
+    }
+}
