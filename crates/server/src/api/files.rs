@@ -30,6 +30,8 @@ use utoipa_axum::routes;
 pub(crate) const FILE_NAME_CHARS_MAX: usize = 200;
 /// Read from the disk at once, in bytes.
 const CHUNK_BYTES: usize = 64 << 10;
+/// When a content at another server is worth another try, in seconds: a balancer may choose that server.
+const RETRY_ELSEWHERE_S: u64 = 2;
 /// Nothing in a file may run, load anything, or be framed.
 const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'; frame-ancestors 'none'");
 
@@ -239,6 +241,8 @@ async fn find_file(state: &AppState, principal: &Principal, id: &str) -> Result<
     (status = 200, description = "The bytes with their media type", body = String, content_type = "*/*"),
     (status = 304, description = "Unchanged: `If-None-Match` matches"),
     (status = 404, description = "Not found", body = ErrorResponse),
+    (status = 410, description = "The content is gone", body = ErrorResponse),
+    (status = 503, description = "The content is at another server", body = ErrorResponse),
 ))]
 async fn download(
     State(state): State<AppState>,
@@ -278,6 +282,13 @@ pub(crate) async fn content_response(
 
 async fn open_content(state: &AppState, row: &FileRow) -> Result<tokio::fs::File, ApiError> {
     let lost = || {
+        if state.log.peers().is_some() {
+            // Each server has its own folder: another one may have what is not here.
+            let message = "the content of this file is not at this server";
+            return ApiError::unavailable("stored_elsewhere", message, RETRY_ELSEWHERE_S).remedy(
+                "ask the server that it was uploaded to, or give all servers one folder of files; if that server is gone, upload it again",
+            );
+        }
         tracing::error!(file = %row.id, "the content of a file is gone");
         ApiError::gone("content_gone", "the content of this file is gone").remedy("upload it again")
     };

@@ -345,3 +345,21 @@ async fn events_of_a_turn_that_has_not_begun_are_not_gone() {
         b.state.hub.wait_for_log("eve", &TurnId::new("turn_2")).await.is_err_and(|error| error.status == 404)
     );
 }
+
+#[tokio::test]
+async fn the_content_of_a_file_at_another_server_is_not_gone() {
+    let Some(database) = Database::fresh() else { return };
+    let (a, b) = (database.server([]).await, database.server([]).await);
+    let request = a.client().post(a.url("/v1/files")).header("content-type", "text/plain");
+    let file: Value = request.body("milk").send().await.unwrap().json().await.unwrap();
+    let path = format!("/v1/files/{}/content", file["id"].as_str().unwrap());
+    let elsewhere = b.client().get(b.url(&path)).send().await.unwrap();
+    assert_eq!(
+        (elsewhere.status().as_u16(), &elsewhere.headers()["retry-after"]),
+        (503, &"2".parse().unwrap())
+    );
+    let error: Value = elsewhere.json().await.unwrap();
+    assert_eq!(error["error"]["code"], "stored_elsewhere");
+    let here = a.client().get(a.url(&path)).send().await.unwrap();
+    assert_eq!(here.text().await.unwrap(), "milk");
+}

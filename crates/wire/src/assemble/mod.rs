@@ -419,7 +419,7 @@ impl CallAssembler {
             call.reader.push(text);
         }
         // With the first one only: nothing is sealed without arguments after it.
-        if !was_orphan && call.is_orphan() && !self.has_orphans_beside(slot) {
+        if !was_orphan && call.is_orphan() && !self.has_other_orphans(slot) {
             self.break_empty_calls(out);
         }
         let Some(call) = self.call(slot) else { return };
@@ -677,7 +677,7 @@ impl CallAssembler {
         self.orphan_dropped || self.calls.iter().any(CallInProgress::is_orphan)
     }
 
-    fn has_orphans_beside(&self, slot: CallSlot) -> bool {
+    fn has_other_orphans(&self, slot: CallSlot) -> bool {
         let mut others = self.calls.iter().enumerate().filter(|(at, _)| *at != slot.0 as usize);
         self.orphan_dropped || others.any(|(_, call)| call.is_orphan())
     }
