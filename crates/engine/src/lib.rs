@@ -77,5 +77,5 @@ pub use text_rules::{
 };
 pub use tool::{CallRunner, Effect, OfferedTool, PermissionRule, PollingMode, REQUESTER, ToolConcurrency};
 pub use turn::Turn;
-pub use turn::query::{ClientCallState, QuestionState};
+pub use turn::query::{ClientCallState, QuestionState, TurnWait};
 pub use waterfall::Waterfall;

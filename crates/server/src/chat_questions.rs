@@ -165,6 +165,26 @@ pub(crate) async fn find_open(
     Ok(candidate.map(|entry| OpenQuestions { name, questions: entry.questions }))
 }
 
+/// The questions that the turn of a conversation which has not ended has asked in a chat: there, a lone answer needs no history.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) async fn find_in_conversation(
+    state: &AppState,
+    user: &str,
+    conversation: &str,
+) -> Result<Option<OpenQuestions>, ApiError> {
+    let summary = state.catalog.conversation(user, conversation).await?;
+    let Some(turn) = summary.and_then(|summary| summary.running_turn_id) else { return Ok(None) };
+    let mut documents = state.catalog.documents(user, DocumentKind::ChatQuestion).await?;
+    documents.retain(|document| document.body["turn"] == turn);
+    let newest = documents.into_iter().max_by_key(|document| document.created_at);
+    Ok(newest.and_then(|document| {
+        let questions = serde_json::from_value(document.body).ok()?;
+        Some(OpenQuestions { name: document.name, questions })
+    }))
+}
+
 /// Questions that wait for an answer.
 pub(crate) struct OpenQuestions {
     name: String,

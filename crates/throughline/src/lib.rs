@@ -81,7 +81,7 @@ pub use throughline_engine::{
     ConversationId, Event, EventKind, EventSeq, ExecutionMode, MessageId, MessageTiming, PermissionPreset,
     Policy, PolicyRule, QueuedMessage, RememberRequest, RememberedDecision, RetryPolicy, RuleAction,
     StartRule, StepProviderState, TextRule, TextRuleRole, TextRuleSettings, TextRuleTarget, ToolAnswer,
-    TurnFault, TurnId, TurnLimits, TurnStatus, UpstreamChoice, UpstreamFailure, UserMessageId,
+    TurnFault, TurnId, TurnLimits, TurnStatus, TurnWait, UpstreamChoice, UpstreamFailure, UserMessageId,
 };
 pub use throughline_store as store;
 pub use throughline_store::{Log, RawExtent};

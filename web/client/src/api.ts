@@ -2081,6 +2081,7 @@ export interface components {
              * @description When something last happened in it, in milliseconds since 1970.
              */
             updated_at: number;
+            waits_for?: components["schemas"]["WaitsFor"] | null;
         };
         /** @description A folder or a tag. */
         ConversationLabel: {
@@ -2843,6 +2844,7 @@ export interface components {
                  * @description When something last happened in it, in milliseconds since 1970.
                  */
                 updated_at: number;
+                waits_for?: components["schemas"]["WaitsFor"] | null;
             }[];
             /** @description `cursor` of the next page; absent on the last page. */
             next?: string | null;
@@ -4932,7 +4934,7 @@ export interface components {
             voices: components["schemas"]["VoiceEntry"][];
         };
         /**
-         * @description Input that a parked turn waits for, from another request of the same requester.
+         * @description Input that a parked turn waits for.
          * @enum {string}
          */
         WaitsFor: "tool_results" | "approval";

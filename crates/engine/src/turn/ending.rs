@@ -10,6 +10,7 @@ use crate::policy::loop_guard;
 use crate::record::{CallHandle, CallState, PendingEnd, StepEnd, TurnPhase, code};
 use crate::schedule::CommitState;
 use crate::setup::OnInterrupted;
+use crate::tool::CallRunner;
 use crate::wording;
 use throughline_wire::{CallOutcome, FinishReason, NotStarted, StartState};
 
@@ -154,6 +155,12 @@ impl TurnMachine<'_> {
         for handle in self.record.calls.handles() {
             match &self.record.call(handle).state {
                 CallState::Closed(_) => continue,
+                // Nobody can be told to stop, and nobody answers but with another request.
+                CallState::Running(_) if self.is_run_by_requester(handle) => {
+                    self.close_cancelled(handle);
+                    progressed = true;
+                    continue;
+                }
                 CallState::Running(_) => {
                     // Not a move: nothing changes until the tool or the timer answers.
                     self.cancel_running(handle);
@@ -168,6 +175,10 @@ impl TurnMachine<'_> {
             progressed = true;
         }
         progressed
+    }
+
+    fn is_run_by_requester(&self, handle: CallHandle) -> bool {
+        self.tool_of(handle).is_some_and(|tool| tool.runs == CallRunner::Requester)
     }
 
     fn outcome_if_stopped(&self, handle: CallHandle, by_user: bool) -> CallOutcome {

@@ -2,7 +2,7 @@
 
 use super::Turn;
 use crate::id::ApprovalId;
-use crate::record::{CallState, CallTarget, QuestionResolution};
+use crate::record::{CallState, CallTarget, QuestionResolution, TurnPhase};
 use throughline_wire::{CallId, CallOutcome};
 
 /// State of a question, of a rule or a running tool.
@@ -33,7 +33,45 @@ pub enum ClientCallState {
     Unknown,
 }
 
+/// Whom a turn waits for while nothing of it runs here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TurnWait {
+    /// A person, who is asked; calls of clients may be open as well.
+    Person,
+    /// Clients that run calls of it.
+    Client,
+}
+
 impl Turn {
+    /// Whom the turn waits for; `None` while it runs, and once it is over.
+    pub fn waits_for(&self) -> Option<TurnWait> {
+        let (setup, record) = self.setup_and_record();
+        if record.phase != TurnPhase::Settling {
+            return None;
+        }
+        let mut wait = None;
+        for call in record.calls.iter() {
+            match &call.state {
+                CallState::AwaitingApproval(_) => wait = Some(TurnWait::Person),
+                CallState::Running(run) if run.elicitation.is_some() => wait = Some(TurnWait::Person),
+                CallState::Running(_) => {
+                    let tool = match call.target {
+                        CallTarget::Offered(tool) => setup.tools.get(tool),
+                        CallTarget::Unknown | CallTarget::Hosted => None,
+                    };
+                    if !tool.is_some_and(|tool| tool.runs.is_remote()) {
+                        return None;
+                    }
+                    wait = wait.or(Some(TurnWait::Client));
+                }
+                // Those that are ready come after the ones that wait.
+                CallState::Preparing(_) | CallState::Sealed(_) | CallState::Closed(_) => {}
+            }
+        }
+        wait
+    }
+
     /// Looks up the state of a question.
     pub fn question_state(&self, question: &ApprovalId) -> QuestionState {
         let (_, record) = self.setup_and_record();

@@ -10,6 +10,7 @@ use super::page::{ListPage, PageQuery};
 use super::rating::RatingInfo;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
+use crate::hub::WaitsFor;
 use crate::maintenance::RESTORE_TIME;
 use crate::principal::{KeyScope, Principal};
 use crate::stamps::{new_id, now_ms};
@@ -18,6 +19,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
+use throughline_engine::TurnId;
 use throughline_store::{
     ConversationChange, ConversationFilter, ConversationLabels, ConversationSummary, ConversationUsage,
     NamedCount, NewConversation, RemovalOutcome, SearchHit, SearchHitPart, TitleSource, TurnParent,
@@ -62,6 +64,10 @@ pub(crate) struct ConversationInfo {
     pub running_turn_id: Option<String>,
     /// True if a call of that turn waits for a person.
     pub awaits_approval: bool,
+    /// Absent: that turn runs, or there is none. Otherwise nothing of it runs until a person or a client gives this; a new
+    /// turn in the conversation ends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitsFor>,
     /// Milliseconds since 1970.
     pub created_at: i64,
     /// When something last happened in it, in milliseconds since 1970.
@@ -95,6 +101,7 @@ impl From<ConversationSummary> for ConversationInfo {
             turns,
             running_turn_id,
             awaits_approval,
+            waits_for: None,
             created_at: row.created_at,
             updated_at: row.updated_at,
             folder: row.folder.map(|name| visible::escape_prose(&name).into_owned()),
@@ -103,6 +110,16 @@ impl From<ConversationSummary> for ConversationInfo {
             archived_at: row.archived_at,
             temporary: row.temporary,
         }
+    }
+}
+
+impl ConversationInfo {
+    /// A conversation with what its turn waits for.
+    fn read(state: &AppState, summary: ConversationSummary) -> Self {
+        let info = Self::from(summary);
+        let running = info.running_turn_id.as_deref().map(TurnId::new);
+        let waits_for = running.and_then(|turn| state.hub.wait_of(&turn));
+        Self { waits_for, ..info }
     }
 }
 
@@ -436,7 +453,7 @@ async fn list(
     let ConversationsQuery { q, folder, tag, archived, pinned, .. } = query;
     let filter = ConversationFilter { text: q, folder, tag, archived, pinned };
     let rows = state.catalog.conversations(&principal.user, &filter, &page).await?;
-    Ok(axum::Json(ListPage::from_page(rows, ConversationInfo::from)))
+    Ok(axum::Json(ListPage::from_page(rows, |row| ConversationInfo::read(&state, row))))
 }
 
 /// List the folders and tags of one's conversations.
@@ -512,7 +529,8 @@ async fn update(
     if let Some(title) = &title {
         state.catalog.rename(&principal.user, &id, title, now_ms()).await?;
     }
-    Ok(axum::Json(find_conversation(&state, &principal, &id).await?.into()))
+    let conversation = find_conversation(&state, &principal, &id).await?;
+    Ok(axum::Json(ConversationInfo::read(&state, conversation)))
 }
 
 /// Delete a conversation with its turns, their logs and calls, and files that nothing else uses.
@@ -574,5 +592,6 @@ async fn restore(
     if !state.catalog.restore_conversation(&principal.user, &id, deleted_after).await? {
         return Err(ApiError::not_found("deleted conversation", &id));
     }
-    Ok(axum::Json(find_conversation(&state, &principal, &id).await?.into()))
+    let conversation = find_conversation(&state, &principal, &id).await?;
+    Ok(axum::Json(ConversationInfo::read(&state, conversation)))
 }

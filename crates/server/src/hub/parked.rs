@@ -1,34 +1,54 @@
-//! Turns that wait for nobody but their requester: their answer has ended, and another request of the requester goes on
-//! with them, or never comes.
+//! Turns that wait for a person or a client alone, on whatever route they were begun.
 //!
 //! Such a turn runs nothing and costs no more than its memory, so it is *parked*: it does not count against
-//! `turns_per_key_max`. A key has at most `parked_turns_per_key_max` of them; over that the oldest is ended, with a notice
-//! that says so. A request that comes for it later is answered by a new turn from its own messages.
+//! `turns_per_key_max`. A key has at most `parked_turns_per_key_max` of them. Over that the oldest that waits for a client
+//! is ended, with a notice that says so; a request that comes for it later is answered by a new turn from its own messages.
+//! One that waits for a person is never ended for another: where all do, the question of the newest is denied, with the
+//! name of the limit.
 //!
-//! A surface parks a turn when it has ended an answer and let the turn go ([`Hub::park`]), and takes it back before it
-//! gives the turn what it waits for ([`Hub::unpark`]). A turn that goes on without that (a time limit, an answer over
-//! another API) counts as running again by itself, as does one that ends.
+//! The turn itself says when it waits and when it goes on ([`Hub::set_wait`]). A surface that ends an answer parks its turn
+//! at once ([`Hub::park`]), so that whoever has read the answer may begin the next one, and takes it back before it gives
+//! the turn what it waits for ([`Hub::unpark`]), if there is room for one more that runs.
 
 use super::Hub;
+use super::running_turns::TurnEntry;
 use crate::error::ApiError;
 use serde::Serialize;
-use throughline::TurnControl;
-use throughline_engine::{EventSeq, TurnId};
-use throughline_store::LogError;
+use std::time::Duration;
+use throughline::{CommandAck, TurnControl};
+use throughline_engine::{ApprovalDecision, TurnId, TurnWait};
 use utoipa::ToSchema;
 
 /// Notice of a turn that was ended to make room.
 const EVICTED_TEXT: &str =
     "Ended by the server: nobody went on with this turn, and newer ones wait (parked_turns_per_key_max).";
 
-/// Input that a parked turn waits for, from another request of the same requester.
+/// Reason of a denial where as many questions wait as may.
+const REFUSED_TEXT: &str =
+    "Nobody is asked: as many questions as may (parked_turns_per_key_max) wait for an answer already.";
+/// Notice of a turn whose conversation has gone on without what it waited for.
+const SUPERSEDED_TEXT: &str =
+    "Ended by a new message: what this turn waited for did not come, and what was not started does not run.";
+/// Timeout for a turn that waits to end and be recorded, so that the next one can begin.
+const END_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Input that a parked turn waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WaitsFor {
-    /// Results of calls that the requester runs.
+    /// Results of calls that a client runs.
     ToolResults,
-    /// A yes or a no.
+    /// A person's answer to a question.
     Approval,
+}
+
+impl From<TurnWait> for WaitsFor {
+    fn from(wait: TurnWait) -> Self {
+        match wait {
+            TurnWait::Client => Self::ToolResults,
+            _ => Self::Approval,
+        }
+    }
 }
 
 /// Since when, and for what, a turn waits.
@@ -43,9 +63,12 @@ pub(super) struct ParkedState {
     evicted: bool,
 }
 
-enum ParkedEnd {
-    Resumed,
-    Ended,
+/// Way to make room where one turn too many waits.
+enum MadeRoom {
+    /// A client's call is given up.
+    End(TurnId, TurnControl),
+    /// The newest question is denied.
+    Refuse(TurnControl),
 }
 
 /// Result of trying to continue a parked turn.
@@ -59,30 +82,66 @@ pub(crate) enum UnparkOutcome {
 }
 
 impl Hub {
-    /// Parks a turn whose answer ended with its event `after`. If it has ended, or goes on already, nothing happens.
-    /// Parking a parked turn again makes it the newest.
-    pub(crate) fn park(&self, turn: &TurnId, after: EventSeq, waits_for: WaitsFor) {
-        let since = jiff::Timestamp::now().as_millisecond();
+    /// Input that a turn waits for; `None` = it runs, or it is none of this server's.
+    pub(crate) fn wait_of(&self, turn: &TurnId) -> Option<WaitsFor> {
+        self.turns().get(turn)?.parked.as_ref().map(|parked| parked.waits_for)
+    }
+
+    /// The turn waits for this from now on, or goes on, as it says itself.
+    pub(super) fn set_wait(&self, turn: &TurnId, wait: Option<TurnWait>) {
+        match wait {
+            // A request is about to give it what it waits for.
+            Some(_) if self.turns().get(turn).is_some_and(|entry| entry.is_resuming) => {}
+            Some(wait) => self.park(turn, wait.into()),
+            None => {
+                if let Some(entry) = self.turns().get_mut(turn) {
+                    entry.is_resuming = false;
+                    entry.parked.take_if(|parked| !parked.evicted);
+                }
+            }
+        }
+    }
+
+    /// Parks a turn that waits for this. If it is being ended, nothing happens.
+    pub(crate) fn park(&self, turn: &TurnId, waits_for: WaitsFor) {
         let mut turns = self.turns();
-        turns.parked_counter += 1;
-        let number = turns.parked_counter;
+        let number = turns.parked_counter + 1;
         let Some(entry) = turns.get_mut(turn) else { return };
-        if entry.parked.as_ref().is_some_and(|parked| parked.evicted) {
+        entry.is_resuming = false;
+        if let Some(parked) = &mut entry.parked {
+            parked.waits_for = waits_for;
             return;
         }
+        let since = jiff::Timestamp::now().as_millisecond();
         entry.parked = Some(ParkedState { waits_for, since, number, evicted: false });
         let limit_key = (entry.info.user.clone(), entry.info.counted_as.clone());
-        let evicted = self.mark_oldest_for_eviction(&mut turns, &limit_key);
+        turns.parked_counter = number;
+        let made_room = self.make_room(&mut turns, &limit_key);
         drop(turns);
-        if let Some((turn, control)) = evicted {
-            tokio::spawn(async move {
+        match made_room {
+            None => {}
+            Some(MadeRoom::End(turn, control)) => drop(tokio::spawn(async move {
                 tracing::info!(turn_id = turn.as_str(), "a parked turn is ended: newer ones wait");
                 // If it has ended meanwhile, all the better.
                 let _ = control.cancel_because(EVICTED_TEXT).await;
-            });
+            })),
+            Some(MadeRoom::Refuse(control)) => drop(tokio::spawn(async move {
+                let _ = control.answer_all(ApprovalDecision::Deny, Some(REFUSED_TEXT.to_owned())).await;
+            })),
         }
-        let (hub, turn) = (self.clone(), turn.clone());
-        tokio::spawn(async move { hub.count_on_resume(&turn, after, number).await });
+    }
+
+    /// Ends a turn of this user that waits, and waits until that is recorded. `false`: it runs, or does not end in time.
+    pub(super) async fn end_wait(&self, user: &str, turn: &str) -> bool {
+        let waiting = self.turns().get(&TurnId::new(turn)).and_then(|entry| {
+            let waits = entry.info.user == user && entry.parked.is_some();
+            waits.then(|| (entry.control.clone(), entry.finalized.clone()))
+        });
+        let Some((control, finalized)) = waiting else { return false };
+        if control.cancel_because(SUPERSEDED_TEXT).await == CommandAck::Accepted {
+            tracing::info!(turn_id = turn, "a parked turn is ended: its conversation goes on");
+        }
+        tokio::time::timeout(END_WAIT_TIMEOUT, finalized.cancelled()).await.is_ok()
     }
 
     /// Takes a turn of this user back from the parked ones, before it is given what it waits for. A turn that is not parked
@@ -106,64 +165,39 @@ impl Hub {
         }
         if let Some(entry) = turns.get_mut(turn) {
             entry.parked = None;
+            entry.is_resuming = true;
         }
         Ok(UnparkOutcome::Running)
     }
 
-    /// Marks the oldest parked turn of a key if there is one too many, and gives its handle.
-    fn mark_oldest_for_eviction(
+    /// Finds what to do if one turn of a key too many waits.
+    fn make_room(
         &self,
         turns: &mut super::TurnTable,
         limit_key: &(String, Option<String>),
-    ) -> Option<(TurnId, TurnControl)> {
+    ) -> Option<MadeRoom> {
         let max = self.0.limits.parked_turns_per_key_max as usize;
-        let parked = turns
-            .iter_mut()
-            .filter(|(_, entry)| (&entry.info.user, &entry.info.counted_as) == (&limit_key.0, &limit_key.1));
-        let mut parked: Vec<_> = parked
-            .filter_map(|(id, entry)| {
-                let parked_state = entry.parked.as_mut().filter(|parked| !parked.evicted)?;
-                Some((parked_state.number, id, parked_state, &entry.control))
-            })
-            .collect();
+        let of_key = |entry: &TurnEntry| {
+            (&entry.info.user, &entry.info.counted_as) == (&limit_key.0, &limit_key.1)
+                && entry.parked.as_ref().is_some_and(|parked| !parked.evicted)
+        };
+        let mut parked: Vec<(&TurnId, &mut TurnEntry)> =
+            turns.iter_mut().filter(|(_, entry)| of_key(entry)).collect();
         if parked.len() <= max {
             return None;
         }
         // One is added at a time, so one is enough.
-        let (_, id, oldest, control) = parked.iter_mut().min_by_key(|(number, ..)| *number)?;
-        oldest.evicted = true;
-        Some((id.clone(), control.clone()))
-    }
-
-    /// Waits for the turn to go on, by whatever: then it counts as running again.
-    async fn count_on_resume(&self, turn: &TurnId, after: EventSeq, number: u64) {
-        let parked_end = async {
-            let mut tail = self.0.log.tail(turn.as_str(), after.0).await?;
-            while let Some(records) = tail.next().await? {
-                // Until then it only says that it waits, or what has been answered of several things.
-                if records.iter().any(|record| record.kind == "step_start" || record.kind == "tool_start") {
-                    return Ok::<_, LogError>(ParkedEnd::Resumed);
-                }
-            }
-            Ok(ParkedEnd::Ended)
+        parked.sort_by_key(|(_, entry)| entry.parked.as_ref().map(|parked| parked.number));
+        let waits_for_client = |entry: &TurnEntry| {
+            entry.parked.as_ref().is_some_and(|one| one.waits_for == WaitsFor::ToolResults)
         };
-        let parked_end = tokio::select! {
-            parked_end = parked_end => parked_end,
-            () = self.0.handed_over.cancelled() => return,
-        };
-        match parked_end {
-            Ok(ParkedEnd::Resumed) => {}
-            // It has ended, and is no longer among those that run in a moment.
-            Ok(ParkedEnd::Ended) => return,
-            Err(error) => {
-                tracing::warn!(%error, turn_id = turn.as_str(), "a parked turn cannot be followed");
-                return;
-            }
+        if let Some((id, entry)) = parked.iter_mut().find(|(_, entry)| waits_for_client(entry)) {
+            entry.parked.iter_mut().for_each(|parked| parked.evicted = true);
+            return Some(MadeRoom::End((*id).clone(), entry.control.clone()));
         }
-        if let Some(entry) = self.turns().get_mut(turn)
-            && entry.parked.as_ref().is_some_and(|parked| parked.number == number)
-        {
-            entry.parked = None;
-        }
+        let (_, newest) = parked.pop()?;
+        // It counts as running until it goes on.
+        newest.parked = None;
+        Some(MadeRoom::Refuse(newest.control.clone()))
     }
 }

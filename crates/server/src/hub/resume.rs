@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use throughline::{CommandAck, Event, HistorySource};
-use throughline_engine::{EventSeq, REQUESTER, TurnId};
+use throughline_engine::{REQUESTER, TurnId};
 use throughline_store::{OpenTurn, StoreError};
 
 /// Turns that are read and begun again beside each other.
@@ -108,8 +108,9 @@ impl Hub {
         });
     }
 
-    /// The last event of a turn that has handed calls or a question to whoever asked for it, who answers with another request.
-    async fn requester_wait(&self, user: &str, turn: &TurnId) -> Option<(EventSeq, WaitsFor)> {
+    /// Input that a turn waits for which has handed calls or a question to whoever asked for it, who answers with another
+    /// request.
+    async fn requester_wait(&self, user: &str, turn: &TurnId) -> Option<WaitsFor> {
         let events = turn_log::raw_events(&*self.0.log, turn.as_str()).await.unwrap_or_default();
         let mut handed_over = HashSet::new();
         for event in &events {
@@ -120,12 +121,10 @@ impl Hub {
                 _ => {}
             }
         }
-        let last = events.last().and_then(|event| event["seq"].as_u64());
-        let last = last.map(EventSeq)?;
         if is_pending_in_chat(&*self.0.catalog, user, turn).await {
-            return Some((last, WaitsFor::Approval));
+            return Some(WaitsFor::Approval);
         }
-        (!handed_over.is_empty()).then_some((last, WaitsFor::ToolResults))
+        (!handed_over.is_empty()).then_some(WaitsFor::ToolResults)
     }
 
     /// When a turn began, by its first event; now, if there is none yet. In milliseconds since 1970.
@@ -191,8 +190,8 @@ impl Hub {
                 let control =
                     self.insert_running(TurnInfo { on_disconnect, ..info }, None, turn, end_receiver);
                 self.resend_queued(&user, &turn_id, &control).await;
-                if let Some((after, waits_for)) = requester_wait {
-                    self.park(&turn_id, after, waits_for);
+                if let Some(waits_for) = requester_wait {
+                    self.park(&turn_id, waits_for);
                 } else if on_disconnect == OnDisconnect::Cancel {
                     self.cancel_unless_viewed(turn_id);
                 }

@@ -34,8 +34,10 @@ pub(super) struct TurnInfo {
 pub(super) struct TurnEntry {
     pub info: TurnInfo,
     pub control: TurnControl,
-    /// Since when, and for what, it waits for its requester alone; `None` = it runs.
+    /// Since when, and for what, it waits for a person or a client alone; `None` = it runs.
     pub parked: Option<ParkedState>,
+    /// True while a request that took it back gives it what it waits for.
+    pub is_resuming: bool,
     /// True if it has messages that are stored until its end.
     pub has_stored_messages: bool,
     /// Those that look at it now.
@@ -158,6 +160,7 @@ impl Hub {
             info,
             control: control.clone(),
             parked: None,
+            is_resuming: false,
             has_stored_messages: false,
             viewers: 0,
             finalized: finalized.clone(),
@@ -167,7 +170,13 @@ impl Hub {
         self.0.tasks.spawn(async move {
             // Whatever happens, whoever waits for this goes on.
             let _settled = finalized.drop_guard();
-            let status = match end_receiver.ended.await {
+            let mut end = end_receiver.ended;
+            let end = tokio::select! {
+                end = &mut end => end,
+                // Its waits are over when it is.
+                () = hub.follow_waits(&id, &queue_control) => end.await,
+            };
+            let status = match end {
                 Ok(ended) => hub.persist_end(&user, ended).await,
                 Err(_) => None,
             };
@@ -184,6 +193,15 @@ impl Hub {
             hub.merge_later(id);
         });
         control
+    }
+
+    /// Parks a turn whenever it waits, until it is over.
+    async fn follow_waits(&self, turn: &TurnId, control: &TurnControl) {
+        let mut wait = None;
+        while let Some(next) = control.next_wait(wait).await {
+            wait = next;
+            self.set_wait(turn, wait);
+        }
     }
 
     /// Starts the next turn with messages that were sent during a turn and not delivered by its end.

@@ -103,7 +103,7 @@ impl Hub {
     ///
     /// # Errors
     /// Reasons that keep it from starting; later failures are events. 409 `conversation_busy`: a turn of the
-    /// conversation is running, its id is in `turn_id`. 422 `idempotency_key_reused`. 429 `too_many_turns`. 503
+    /// conversation is running, its id is in `turn_id`. One that waits for a person or a client is ended instead. 422 `idempotency_key_reused`. 429 `too_many_turns`. 503
     /// `stopping`. 507 `no_room`.
     pub async fn start_turn(&self, principal: &Principal, new: TurnSpec) -> Result<StartedTurn, ApiError> {
         let inner = &self.0;
@@ -133,7 +133,9 @@ impl Hub {
         inner.log.accepts_new_turns()?;
         match self.try_start(principal, new.clone(), now, &mut admission).await? {
             StartAttempt::Started(started) => Ok(started),
-            StartAttempt::Busy(turn) if self.wait_for_finalize(user, &turn).await => {
+            StartAttempt::Busy(turn)
+                if self.wait_for_finalize(user, &turn).await || self.end_wait(user, &turn).await =>
+            {
                 match self.try_start(principal, new, now, &mut admission).await? {
                     StartAttempt::Started(started) => Ok(started),
                     StartAttempt::Busy(turn) => Err(self.conversation_busy(&turn).await),

@@ -1,10 +1,14 @@
-//! Turns that wait for nobody but their requester are parked: they lock nobody out, and there are not too many of them.
+//! Turns that wait for a person or a client alone are parked: they lock nobody out, and there are not too many of them.
 
 use crate::support::check_stream::{Answer, check_stream};
-use crate::support::{self, TestServer, eventually};
+use crate::support::{self, Socket, TestServer, eventually};
 use futures_util::future::join_all;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use throughline::config::ServerLimits;
+use throughline::tools::{Effect, NoArguments, ToolContext, ToolQuestion, tool};
+use throughline::{ApprovalMode, ThroughlineBuilder};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, ScriptMove, SeenRequest};
 
@@ -224,4 +228,217 @@ async fn parked_turns_are_parked_after_a_restart() {
         unanswered(&server).await;
     }
     eventually("three are left", async || open_turns(&server).await.len() <= 3).await;
+}
+
+// --- waits of every route ---
+
+/// As [`clockmaker`], and with notes that ask first, and a form that asks while it runs.
+fn asker(seen: &SeenRequest) -> ModelScript {
+    match seen.messages.last() {
+        Some(SeenMessage::User { text, .. }) if text == "Note" => {
+            ModelScript::new().say("I will note it.").call("note_write", json!({"text": "milk"}))
+        }
+        Some(SeenMessage::User { text, .. }) if text == "Form" => {
+            ModelScript::new().call("form_fill", json!({}))
+        }
+        _ => clockmaker(seen),
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Note {
+    text: String,
+}
+
+async fn serve_asking(limits: ServerLimits) -> TestServer {
+    let build = |builder: ThroughlineBuilder| {
+        let note = tool("note.write", "Writes a note", |note: Note, _| async move { note.text });
+        let form = tool("form.fill", "Asks", |_: NoArguments, context: ToolContext| async move {
+            let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+            format!("{:?}", context.ask(ToolQuestion::form("Who?", schema)).await)
+        });
+        builder
+            .tool(note.effect(Effect::Write).agent_callable())
+            .tool(form.effect(Effect::Read).agent_callable())
+            .approval(ApprovalMode::Ask)
+    };
+    let server = TestServer::start_with(asker, build, limits).await;
+    let manual = json!({"name": "manual", "settings": {"model": "test/m", "tool_call": {"enabled": true, "mode": "manual"}}});
+    assert_eq!(server.post("/v1/agents", manual).await.0, 201);
+    server
+}
+
+fn turn_with(text: &str, more: Value) -> Value {
+    let mut body = support::saying(text);
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+/// A turn of its own, which asks about a note; its id and its question.
+async fn asking_turn(server: &TestServer, more: Value) -> (String, Value) {
+    let (status, started) = server.post("/v1/turns", turn_with("Note", more)).await;
+    assert_eq!(status, 201, "{started}");
+    let turn = started["turn_id"].as_str().unwrap().to_owned();
+    let asked = server.follow(&turn, 0).await.until("approval_request").await.last().unwrap().data.clone();
+    (turn, asked)
+}
+
+/// Waits until all turns that have not ended wait.
+async fn all_wait(server: &TestServer, count: usize) {
+    eventually("all turns wait", async || {
+        let open = open_turns(server).await;
+        open.len() == count && open.iter().all(|(_, waits)| waits.is_some())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn turns_that_wait_on_any_route_cost_a_working_client_nothing() {
+    let limits = ServerLimits::default();
+    assert_eq!((limits.turns_per_key_max, limits.parked_turns_per_key_max), (8, 64));
+    let server = serve_asking(limits).await;
+    let mut socket = Socket::connect(&server).await;
+    let mut streams = Vec::new();
+    for round in 1..=8 {
+        // An answer that ended with calls of the client's, one that ended with a question, and one that is open.
+        unanswered(&server).await;
+        let body = |more: Value| {
+            let mut body = json!({"model": "default", "stream": true, "messages": user("Note")});
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            body
+        };
+        let asked = post(&server, body(json!({"model": "default:text"}))).await.text().await.unwrap();
+        assert!(asked.contains("tlq_"), "{asked}");
+        streams.push(post(&server, body(json!({"throughline": {"approval": "ask"}}))).await);
+        // Turns that stand alone, in a conversation, over a socket, in manual mode; and one whose tool asks.
+        asking_turn(&server, json!({"conversation_id": null})).await;
+        asking_turn(&server, json!({})).await;
+        socket.send(json!({"op": "start", "input": [{"type": "text", "text": "Note"}]})).await;
+        socket.until(|message| message.to_string().contains("approval_request")).await;
+        asking_turn(&server, json!({"agent": "manual"})).await;
+        assert_eq!(server.post("/v1/turns", support::saying("Form")).await.0, 201);
+        all_wait(&server, 8 * round).await;
+    }
+    // Beside them all, who works works on.
+    for _ in 0..3 {
+        assert_eq!(answer(&server, user("Hi")).await.1.content, "Hello.");
+        assert_eq!(server.post("/v1/turns", support::saying("Hi")).await.0, 201);
+    }
+    let open = open_turns(&server).await;
+    let waits = |kind: &str| open.iter().filter(|(_, waits)| waits.as_deref() == Some(kind)).count();
+    assert_eq!((waits("tool_results"), waits("approval")), (8, 56), "{open:?}");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_answered_counts_again() {
+    let limits = ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() };
+    let server = serve_asking(limits).await;
+    let (turn, asked) = asking_turn(&server, json!({})).await;
+    all_wait(&server, 1).await;
+    let (other, _) = asking_turn(&server, json!({})).await;
+    all_wait(&server, 2).await;
+    // Also after a restart.
+    let server = server.restart().await;
+    all_wait(&server, 2).await;
+    let path = format!("/v1/turns/{turn}/approvals/{}", asked["approval_id"].as_str().unwrap());
+    assert_eq!(server.post(&path, json!({"decision": "approve"})).await.0, 200);
+    assert_eq!(server.follow(&turn, 0).await.rest().await.last().unwrap().data["status"], "completed");
+    eventually("one is left", async || open_turns(&server).await.len() == 1).await;
+    // It can be stopped, and is gone then.
+    assert_eq!(server.post(&format!("/v1/turns/{other}/cancel"), json!({})).await.0, 202);
+    eventually("none is left", async || open_turns(&server).await.is_empty()).await;
+}
+
+#[tokio::test]
+async fn where_too_many_wait_a_clients_call_goes_first_and_a_persons_question_never() {
+    let limits = ServerLimits { parked_turns_per_key_max: 2, ..ServerLimits::default() };
+    let server = serve_asking(limits).await;
+    let (first, _) = asking_turn(&server, json!({})).await;
+    all_wait(&server, 1).await;
+    let (call, _) = unanswered(&server).await;
+    let (second, _) = asking_turn(&server, json!({})).await;
+    // Older than the call, and still there.
+    assert_eq!(end_of(&server, &call).await.0, "cancelled");
+    all_wait(&server, 2).await;
+    let (third, _) = asking_turn(&server, json!({})).await;
+    let events = server.follow(&third, 0).await.rest().await;
+    let denied = events.iter().find(|event| event.name == "tool_result").unwrap();
+    assert_eq!(denied.data["status"], "denied");
+    assert!(
+        denied.data["error"]["message"].as_str().unwrap().contains("parked_turns_per_key_max"),
+        "{denied:?}"
+    );
+    all_wait(&server, 2).await;
+    let open: Vec<_> = open_turns(&server).await.into_iter().map(|(turn, _)| turn).collect();
+    assert_eq!(open, [first, second]);
+}
+
+/// Calls that nobody answers are as many as may wait at once, not for a moment more.
+#[tokio::test]
+async fn a_turn_that_makes_room_is_gone_at_once() {
+    let limits = ServerLimits { parked_turns_per_key_max: 4, ..ServerLimits::default() };
+    let server = serve(limits).await;
+    for _ in 0..20 {
+        unanswered(&server).await;
+        eventually("no more wait than may", async || open_turns(&server).await.len() <= 4).await;
+    }
+}
+
+/// The wait of a conversation's turn ends, truthfully, where somebody goes on without it.
+#[tokio::test]
+async fn a_conversation_says_what_it_waits_for_and_a_new_turn_ends_the_wait() {
+    let server = serve_asking(ServerLimits::default()).await;
+    let (_, started) = server.post("/v1/turns", support::saying("Note")).await;
+    let (turn, conversation) =
+        (started["turn_id"].as_str().unwrap(), started["conversation_id"].as_str().unwrap());
+    all_wait(&server, 1).await;
+    let path = format!("/v1/conversations/{conversation}");
+    assert_eq!(server.get(&path).await.1["waits_for"], "approval");
+    assert_eq!(server.get("/v1/conversations").await.1["items"][0]["waits_for"], "approval");
+
+    let next = turn_with("Hi", json!({"conversation_id": conversation}));
+    let (status, went_on) = server.post("/v1/turns", next).await;
+    assert_eq!(status, 201, "{went_on}");
+    let (status, notice) = end_of(&server, turn).await;
+    assert_eq!(status, "cancelled");
+    assert!(notice.contains("Ended by a new message"), "{notice}");
+    let (_, ended) = server.get(&format!("/v1/turns/{turn}")).await;
+    assert!(ended.to_string().contains(r#""status":"cancelled""#), "{ended}");
+    let went_on = server.follow(went_on["turn_id"].as_str().unwrap(), 0).await.rest().await;
+    let said: String = went_on.iter().filter_map(|event| event.data["text"].as_str()).collect();
+    assert_eq!(said, "Hello.");
+    assert!(server.get(&path).await.1.get("waits_for").is_none());
+}
+
+#[tokio::test]
+async fn in_a_conversation_a_lone_yes_answers_the_question_of_its_last_answer() {
+    let server = serve_asking(ServerLimits::default()).await;
+    let (_, made) = server.post("/v1/conversations", json!({})).await;
+    let conversation = made["id"].as_str().unwrap();
+    let say = async |text: &str| {
+        let body = json!({"model": "default:text", "stream": true, "messages": user(text),
+            "throughline": {"conversation_id": conversation}});
+        let response = post(&server, body).await;
+        let (status, bytes) = (response.status(), response.bytes().await.unwrap());
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&bytes));
+        check_stream(&bytes).content
+    };
+    assert!(say("Note").await.contains("tlq_"));
+    let went_on = say("yes").await;
+    assert!(
+        went_on.contains("**note.write** (text: milk): milk") && went_on.ends_with("It is milk."),
+        "{went_on}"
+    );
+    // Another question, and a message in place of an answer: a no, and its reason.
+    assert!(say("Note").await.contains("tlq_"));
+    let denied = say("Hi").await;
+    assert!(denied.contains("denied") && !denied.contains("): milk"), "{denied}");
+    // A call that nobody answers ends with the next message.
+    let body = json!({"model": "default", "stream": true, "messages": user("Time?"),
+        "tools": [{"type": "function", "function": {"name": "local_time", "parameters": {"type": "object"}}}],
+        "throughline": {"conversation_id": conversation}});
+    let unanswered = post(&server, body).await.text().await.unwrap();
+    assert!(unanswered.contains("tool_calls"), "{unanswered}");
+    assert_eq!(server.get(&format!("/v1/conversations/{conversation}")).await.1["waits_for"], "tool_results");
+    assert_eq!(say("Hi").await, "Hello.");
 }

@@ -198,9 +198,9 @@ pub struct ServerLimits {
     pub shared_reads_per_minute_max: u32,
     /// Running turns of a key. Default 8.
     pub turns_per_key_max: u32,
-    /// Turns of a key that wait only for their requester to continue them with another request. They run nothing and
-    /// do not count as running; over the limit the oldest is ended. Default 64: many conversations at once, at the
-    /// cost of a few megabytes.
+    /// Turns of a key that wait for a person or a client alone. They run nothing and do not count as running; over the limit
+    /// the oldest that waits for a client is ended, or the newest question is denied. Default 64: many conversations at once,
+    /// at the cost of a few megabytes.
     pub parked_turns_per_key_max: u32,
     /// Streams and WebSockets of a key. Default 64.
     pub streams_per_key_max: u32,

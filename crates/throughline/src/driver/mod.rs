@@ -38,7 +38,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use throughline_engine::{
     ArgumentValidation, Event, EventKind, FailureKind, Outbox, RememberedDecision, StepProviderState, Turn,
-    TurnAction, TurnId, TurnInput, TurnOutput, TurnSetup, TurnStart, UpstreamFailure,
+    TurnAction, TurnId, TurnInput, TurnOutput, TurnSetup, TurnStart, TurnWait, UpstreamFailure,
 };
 use throughline_store::{Log, LogError, TurnClaim};
 use throughline_store::{SafetyRule, hit_failpoint};
@@ -46,7 +46,7 @@ use throughline_tools::{SourceHook, ToolExecutor, ToolRegistry};
 use throughline_wire::text::CallFormat;
 use throughline_wire::{CallArguments, WireName};
 use timers::{TimerQueue, TimerSleep};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -92,6 +92,8 @@ pub(crate) struct DriverContext {
     pub clients: TurnClients,
     /// The turn's handle was dropped: the turn must stop.
     pub abandoned: CancellationToken,
+    /// Tells whom the turn waits for.
+    pub wait: watch::Sender<Option<TurnWait>>,
     pub observer: ObservedTurn,
     /// Call with which the turn begins, instead of a model call.
     pub first_call: Option<(WireName, CallArguments)>,
@@ -185,6 +187,7 @@ impl TurnDriver {
             append_lag,
             clients,
             abandoned,
+            wait,
             observer,
             first_call,
             ..
@@ -241,6 +244,11 @@ impl TurnDriver {
                 // Every call has an outcome once the turn is over.
                 sink_tasks.join_all().await;
                 return Ok(driver.machine);
+            }
+            // A wait is told once the log has all that it follows from; its end at once.
+            let waits_for = driver.machine.waits_for();
+            if waits_for.is_none() || (driver.outbox.is_empty() && !appender.is_busy()) {
+                wait.send_if_modified(|reported| std::mem::replace(reported, waits_for) != waits_for);
             }
             let next_timer = driver.timers.next();
             tokio::select! {

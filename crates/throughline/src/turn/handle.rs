@@ -16,11 +16,11 @@ use std::time::Duration;
 use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{
     ApprovalDecision, ApprovalId, ApprovalTarget, Event, MessageTiming, QueuedMessage, ToolAnswer, TurnId,
-    UserMessageId,
+    TurnWait, UserMessageId,
 };
 use throughline_store::{Log, LogRecord, LogTail};
 use throughline_wire::CallId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
@@ -154,6 +154,8 @@ pub struct TurnControl {
     pub(crate) finished: CancellationToken,
     /// The handle has been dropped: the turn is being stopped.
     pub(crate) abandoned: CancellationToken,
+    /// Whom the turn waits for.
+    pub(crate) waits: watch::Receiver<Option<TurnWait>>,
     /// Messages that the user sends during the turn.
     pub(crate) steering_queue: SteeringQueue,
     /// Largest number of queued messages.
@@ -166,6 +168,29 @@ pub struct TurnControl {
 impl TurnControl {
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandoned.is_cancelled()
+    }
+
+    /// Whom the turn waits for while nothing of it runs: a person or clients. `None` while it runs, and once it is over.
+    pub fn waits_for(&self) -> Option<TurnWait> {
+        *self.waits.borrow()
+    }
+
+    /// Waits until [`waits_for`](Self::waits_for) is something else than this, and gives it. `None` = the turn is over.
+    ///
+    /// A server counts a turn that waits as one that costs nothing:
+    ///
+    /// ```no_run
+    /// # async fn count(control: throughline::TurnControl) {
+    /// let mut wait = None;
+    /// while let Some(next) = control.next_wait(wait).await {
+    ///     wait = next;
+    ///     println!("{}", if wait.is_some() { "waits" } else { "runs" });
+    /// }
+    /// # }
+    /// ```
+    pub async fn next_wait(&self, known: Option<TurnWait>) -> Option<Option<TurnWait>> {
+        let mut waits = self.waits.clone();
+        waits.wait_for(|wait| *wait != known).await.ok().map(|wait| *wait)
     }
 
     /// Answers one question. The model receives the reason of a denial.

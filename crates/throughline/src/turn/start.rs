@@ -27,7 +27,7 @@ use throughline_store::{LogTail, TurnClaim};
 use throughline_tools::{TOOL_TIMEOUT_DEFAULT, ToolRegistry, ToolToggle};
 use throughline_wire::text::TextProtocol;
 use throughline_wire::{CallArguments, Message, ModelSettings, ToolChoice, ToolName, WireName};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -265,6 +265,7 @@ impl Throughline {
         let offloader = MediaOffloader::new(inner.media.clone(), user.clone(), Some(id.clone()));
         let append_lag = AppendLag::default();
         let (finished, abandoned) = (CancellationToken::new(), CancellationToken::new());
+        let (wait, waits) = watch::channel(None);
         let steering_queue = SteeringQueue::default();
         let messages_max = setup.limits.messages_queued_max as usize;
         let log = inner.log.clone();
@@ -290,6 +291,7 @@ impl Throughline {
             append_lag: append_lag.clone(),
             clients: TurnClients::new(inner.clients.clone(), id.clone(), user, sender.clone()),
             abandoned: abandoned.clone(),
+            wait,
             observer: ObservedTurn::new(inner.observer.clone(), facts),
             first_call,
         };
@@ -310,6 +312,7 @@ impl Throughline {
             commands: sender,
             finished,
             abandoned,
+            waits,
             steering_queue,
             messages_max,
             offloader,

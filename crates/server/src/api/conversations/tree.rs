@@ -94,7 +94,7 @@ async fn get(
     Path(id): Path<String>,
 ) -> Result<axum::Json<ConversationTree>, ApiError> {
     principal.require(KeyScope::Chat)?;
-    let conversation = ConversationInfo::from(find_conversation(&state, &principal, &id).await?);
+    let conversation = ConversationInfo::read(&state, find_conversation(&state, &principal, &id).await?);
     let tree = state.catalog.tree(&principal.user, &id).await?;
     Ok(axum::Json(ConversationTree { conversation, tree: tree.into_iter().map(TurnNode::from).collect() }))
 }

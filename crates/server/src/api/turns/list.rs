@@ -24,8 +24,8 @@ pub(super) struct OpenTurnInfo {
     pub model: Option<String>,
     /// Milliseconds since 1970.
     pub started_at: i64,
-    /// Absent: it runs. Otherwise it is parked until its requester sends this with another request; it does not count against
-    /// `turns_per_key_max`, and the oldest over `parked_turns_per_key_max` is ended.
+    /// Absent: it runs. Otherwise it is parked until a person or a client gives this; it does not count against
+    /// `turns_per_key_max`. Over `parked_turns_per_key_max` the oldest that waits for `tool_results` is ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitsFor>,
     /// Since when it is parked, in milliseconds since 1970.

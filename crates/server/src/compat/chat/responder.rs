@@ -157,17 +157,17 @@ impl ChatResponder {
         }
     }
 
-    /// Once the answer has ended, with this event, the turn is its own: it is over, or waits for the next request.
-    fn disarm_if_ended(&mut self, seq: EventSeq) {
+    /// Once the answer has ended, the turn is its own: it is over, or waits for the next request.
+    fn disarm_if_ended(&mut self) {
         match self.projection.ended() {
             Some(AnswerEnd::TurnEnded) => self.cancel_guard.disarm(),
             Some(AnswerEnd::ToolCalls) => {
                 self.cancel_guard.disarm();
-                self.cancel_guard.hub.park(self.viewer.turn(), seq, WaitsFor::ToolResults);
+                self.cancel_guard.hub.park(self.viewer.turn(), WaitsFor::ToolResults);
             }
             Some(AnswerEnd::Question) => {
                 self.cancel_guard.disarm();
-                self.cancel_guard.hub.park(self.viewer.turn(), seq, WaitsFor::Approval);
+                self.cancel_guard.hub.park(self.viewer.turn(), WaitsFor::Approval);
             }
             None => {}
         }
@@ -193,7 +193,7 @@ impl ChatResponder {
                     self.deny_unanswerable(&event).await;
                     chunks.extend(self.end_with_questions(event.seq).await?);
                     if had_ended.is_none() {
-                        self.disarm_if_ended(event.seq);
+                        self.disarm_if_ended();
                     }
                 }
                 Ok(LogStep::Chunks(chunks))

@@ -6,7 +6,7 @@
 //! answered by a new one. A turn that another server of the same database runs is an error that names it.
 
 use super::responder::parse_event;
-use crate::chat_questions::{StoredQuestions, find_open};
+use crate::chat_questions::{StoredQuestions, find_in_conversation, find_open};
 use crate::error::ApiError;
 use crate::hub::{TurnState, UnparkOutcome};
 use crate::principal::Principal;
@@ -165,13 +165,16 @@ pub(super) async fn turn_awaiting_answer(
     projection: &mut ChatProjection,
 ) -> Result<Option<ResumableTurn>, ApiError> {
     let user = principal.user.as_str();
-    let input = input_since_reply(request);
+    let mut input = input_since_reply(request);
     if input.is_empty() {
         return Ok(None);
     }
-    let Some(open_questions) = find_open(state, user, &request.transcript.history).await? else {
-        return Ok(None);
-    };
+    let mut open_questions = find_open(state, user, &request.transcript.history).await?;
+    if let (None, Some(conversation)) = (&open_questions, &request.conversation_id) {
+        open_questions = find_in_conversation(state, user, conversation).await?;
+        input.clone_from(&request.transcript.input);
+    }
+    let Some(open_questions) = open_questions else { return Ok(None) };
     let turn = open_questions.turn();
     // Before the code is used up.
     find_turn(state, user, &turn).await?;
