@@ -134,7 +134,8 @@ impl Hub {
         match self.try_start(principal, new.clone(), now, &mut admission).await? {
             StartAttempt::Started(started) => Ok(started),
             StartAttempt::Busy(turn)
-                if self.wait_for_finalize(user, &turn).await || self.end_wait(user, &turn).await =>
+                if self.wait_for_finalize(user, &turn).await
+                    || self.end_wait_for(principal, &new, &turn).await? =>
             {
                 match self.try_start(principal, new, now, &mut admission).await? {
                     StartAttempt::Started(started) => Ok(started),
@@ -143,6 +144,33 @@ impl Hub {
             }
             StartAttempt::Busy(turn) => Err(self.conversation_busy(&turn).await),
         }
+    }
+
+    /// Ends a turn that waits, for this one; a request that could not be started ends nothing. `false`: it runs.
+    async fn end_wait_for(
+        &self,
+        principal: &Principal,
+        new: &TurnSpec,
+        turn: &str,
+    ) -> Result<bool, ApiError> {
+        let (inner, user) = (&self.0, principal.user.as_str());
+        if self.wait_of(&TurnId::new(turn)).is_none() {
+            return Ok(false);
+        }
+        if let ConversationRef::Existing { conversation_id, parent: ParentRef::Turn(parent) } =
+            &new.conversation
+        {
+            let row = inner.catalog.turn(user, &parent.turn_id).await?;
+            if row.and_then(|row| row.conversation_id).as_deref() != Some(conversation_id.as_str()) {
+                return Err(parent_not_found(&parent.turn_id));
+            }
+        }
+        user_agents::load_user_agents(&inner.app, &*inner.catalog, user).await?;
+        let request = TurnRequest { user: Some(user.to_owned()), ..new.request.clone() };
+        let names_model = request.model.is_some();
+        let prepared = inner.app.prepare(request).await?;
+        self.check_models(principal, prepared.stored(), names_model)?;
+        Ok(self.end_wait(user, turn).await)
     }
 
     async fn try_start(
@@ -237,9 +265,7 @@ impl Hub {
             }
             TurnCreation::UsageExceeded(exceeded) => return Err(people::usage_exceeded(exceeded, now)),
             TurnCreation::ParentNotFound => {
-                let id = parent.map(|parent| parent.turn_id).unwrap_or_default();
-                let error = ApiError::not_found("turn", &id).param("parent_id");
-                return Err(error.remedy("the parent must be a turn of the same conversation"));
+                return Err(parent_not_found(&parent.map(|parent| parent.turn_id).unwrap_or_default()));
             }
         }
         let (turn_id, message_id) = (prepared.turn_id().clone(), prepared.message_id().clone());
@@ -299,6 +325,11 @@ fn replayed_turn(row: TurnRow) -> StartedTurn {
         conversation_id: row.conversation_id,
         is_replay: true,
     }
+}
+
+fn parent_not_found(id: &str) -> ApiError {
+    let error = ApiError::not_found("turn", id).param("parent_id");
+    error.remedy("the parent must be a turn of the same conversation")
 }
 
 fn idempotency_key_reused() -> ApiError {

@@ -396,6 +396,14 @@ async fn a_conversation_says_what_it_waits_for_and_a_new_turn_ends_the_wait() {
     assert_eq!(server.get(&path).await.1["waits_for"], "approval");
     assert_eq!(server.get("/v1/conversations").await.1["items"][0]["waits_for"], "approval");
 
+    // What cannot be started ends nothing.
+    for wrong in [json!({"agent": "nobody"}), json!({"parent_id": "turn_0"})] {
+        let mut body = turn_with("Hi", json!({"conversation_id": conversation}));
+        body.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
+        let (status, error) = server.post("/v1/turns", body).await;
+        assert!((400..=404).contains(&status), "{status} {error}");
+        assert_eq!(server.get(&path).await.1["waits_for"], "approval", "after {wrong}: {error}");
+    }
     let next = turn_with("Hi", json!({"conversation_id": conversation}));
     let (status, went_on) = server.post("/v1/turns", next).await;
     assert_eq!(status, 201, "{went_on}");
