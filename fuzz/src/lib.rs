@@ -8,8 +8,8 @@ use throughline_wire::text::{
     CallFormat, MarkupFinding, PROTOCOLS, ResultRole, ScanEvent, TextCalls, TextProtocol,
 };
 use throughline_wire::{
-    CallSlot, DecodeLimits, DecodeOptions, Dialect, LeakedCalls, ModelReply, StepDecoder, StepEvent,
-    ThinkMode, ToolDefinition, UpstreamProfile,
+    ArgumentNames, CallSlot, DecodeLimits, DecodeOptions, Dialect, LeakedCalls, ModelReply, StepDecoder,
+    StepEvent, ThinkMode, ToolDefinition, UpstreamProfile,
 };
 
 /// Small limits, so that they are reached.
@@ -107,6 +107,13 @@ fn written_calls(seed: u8) -> CallFormat {
     CallFormat::Text(TextCalls { protocol: *protocol, tools, results: ResultRole::User })
 }
 
+/// Names that are others on the wire, whatever the dialect.
+fn renamed_arguments() -> ArgumentNames {
+    let schema = serde_json::json!({"properties": {"ci ty": {}, "城市": {}}});
+    let tools = ["get_weather", "f"].map(|name| ToolDefinition::new(name, "", schema.clone()));
+    ArgumentNames::of(Dialect::Anthropic, &tools)
+}
+
 /// One dialect: whole and cut in pieces must be the same reply.
 pub fn dialect(dialect: Dialect, data: &[u8]) {
     let Some(([seed], body)) = data.split_first_chunk::<1>() else { return };
@@ -123,6 +130,7 @@ pub fn dialect(dialect: Dialect, data: &[u8]) {
         think: if seed & 0x20 != 0 { ThinkMode::Split } else { ThinkMode::Verbatim },
         offered: if seed & 0x10 != 0 { vec!["get_weather".to_owned(), "f".to_owned()] } else { Vec::new() },
         calls: if seed & 0x08 != 0 { written_calls(*seed) } else { CallFormat::Native },
+        argument_names: if seed & 0x02 != 0 { renamed_arguments() } else { ArgumentNames::default() },
     };
     let whole = decode(dialect, &options, &[body]);
     let cut = decode(dialect, &options, &pieces(*seed, body));

@@ -323,6 +323,9 @@ pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
         ProblemKind::StreamReplaced => Some(
             "The reply was asked for again, whole. `streaming = \"off\"` for this upstream saves the first attempt.".into(),
         ),
+        ProblemKind::ToolsLeftOut => Some(
+            "Switch off tools that this agent does not need, or use a model whose API takes more (`tools_max` of the upstream's profile).".into(),
+        ),
         ProblemKind::ForeignEnd => Some(
             "`[DONE]` is not this format's end, and proxies send it after a torn reply, too. Without the format's own end nothing with effects of this reply runs."
                 .into(),

@@ -42,6 +42,7 @@ mod voice;
 
 pub use clock::FakeClock;
 pub use dialect::FakeDialect;
+pub use dialect::ToolSchemaRule;
 pub use exchange_log::{EXCHANGES_RETAINED_MAX, ExchangeEnd, HttpExchange, RequestViolation};
 pub use fake_voice::{FakeVoice, FakeVoiceHandle, HeardRequest, SpokenRequest};
 pub use http::ReceivedRequest;

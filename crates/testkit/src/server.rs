@@ -2,6 +2,7 @@
 
 pub use crate::exchange_log::{ExchangeEnd, HttpExchange, RequestViolation};
 
+use crate::dialect::ToolSchemaRule;
 use crate::dialect::{self, CREATED, FakeDialect, ModelRoute};
 use crate::exchange_log::{EXCHANGES_RETAINED_MAX, ExchangeLog};
 use crate::http::{self, FakeConnection, ReadError, ReceivedRequest};
@@ -40,6 +41,10 @@ pub struct UpstreamHabits {
     pub call_ids: CallIdRule,
     /// Rule for reasoning that goes back in Chat Completions.
     pub reasoning: ReasoningEchoRule,
+    /// Rules for the schemas of tools in Chat Completions.
+    pub tool_schemas: ToolSchemaRule,
+    /// Most tools of a request, if there is a limit (OpenAI: 128).
+    pub tools_max: Option<usize>,
 }
 
 /// Call ids that an upstream accepts.

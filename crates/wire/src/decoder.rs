@@ -3,7 +3,9 @@
 mod body;
 mod fast;
 
-use crate::dialect::{Dialect, DialectDecoder, FrameKind, FramingKind, PayloadFrame};
+use crate::dialect::{
+    ArgumentNames, ArgumentRenamer, Dialect, DialectDecoder, FrameKind, FramingKind, PayloadFrame,
+};
 use crate::frame::{
     EventStreamFramer, EventStreamItem, JsonArrayFramer, LineFramer, LineItem, SseFramer, SseItem,
 };
@@ -39,6 +41,8 @@ pub struct DecodeOptions {
     pub offered: Vec<String>,
     /// The form in which the model calls tools.
     pub calls: CallFormat,
+    /// Arguments that have other names on the wire than in the tool's definition: the events have the tool's.
+    pub argument_names: ArgumentNames,
 }
 
 /// Decodes one model step, pushed in pieces of any size: the events are the same for every cut, but for how text is
@@ -61,6 +65,7 @@ pub struct StepDecoder {
     stage: PayloadDecoder,
     fast: FastPath,
     limits: DecodeLimits,
+    renamer: Option<ArgumentRenamer>,
     /// Bytes taken so far.
     bytes_read: u64,
 }
@@ -91,8 +96,9 @@ struct PayloadDecoder {
 
 impl StepDecoder {
     /// A decoder for one step.
-    pub fn new(dialect: Dialect, options: DecodeOptions) -> Self {
+    pub fn new(dialect: Dialect, mut options: DecodeOptions) -> Self {
         let limits = options.limits;
+        let renamer = ArgumentRenamer::new(std::mem::take(&mut options.argument_names));
         let framing = match dialect.framing() {
             FramingKind::Sse => ActiveFramer::Undetected(Vec::new()),
             FramingKind::Lines => ActiveFramer::Lines(LineFramer::new(&limits)),
@@ -110,12 +116,32 @@ impl StepDecoder {
                 over: false,
             },
             limits,
+            renamer,
             bytes_read: 0,
         }
     }
 
     /// Takes the next bytes and says what they mean.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
+        self.with_own_names(sink, |decoder, sink| decoder.push_bytes(bytes, sink));
+    }
+
+    /// With the tools' own names of arguments, where the wire has others.
+    fn with_own_names(
+        &mut self,
+        sink: &mut dyn FnMut(StepEvent<'_>),
+        decode: impl FnOnce(&mut Self, &mut dyn FnMut(StepEvent<'_>)),
+    ) {
+        match self.renamer.take() {
+            None => decode(self, sink),
+            Some(mut renamer) => {
+                decode(self, &mut |event| renamer.pass(event, sink));
+                self.renamer = Some(renamer);
+            }
+        }
+    }
+
+    fn push_bytes(&mut self, bytes: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
         if self.stage.over {
             return;
         }
@@ -137,6 +163,10 @@ impl StepDecoder {
 
     /// Takes one event whose JSON somebody else has parsed, in place of its bytes.
     pub(crate) fn push_value(&mut self, value: &serde_json::Value, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        self.with_own_names(sink, |decoder, sink| decoder.decode_value(value, sink));
+    }
+
+    fn decode_value(&mut self, value: &serde_json::Value, sink: &mut dyn FnMut(StepEvent<'_>)) {
         if self.stage.over {
             return;
         }
@@ -152,6 +182,10 @@ impl StepDecoder {
 
     /// The bytes have ended. Emits the rest and exactly one [`StepEvent::End`], unless `push` has done so already.
     pub fn finish(&mut self, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        self.with_own_names(sink, Self::decode_rest);
+    }
+
+    fn decode_rest(&mut self, sink: &mut dyn FnMut(StepEvent<'_>)) {
         if self.stage.over {
             return;
         }

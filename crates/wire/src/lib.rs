@@ -23,9 +23,11 @@ mod vocabulary;
 
 pub use decoder::{DecodeOptions, StepDecoder, ThinkMode};
 pub use deltas::DeltaAccumulator;
-pub use dialect::{Dialect, EncodeError, EncodedRequest, TransferMode, encode};
+pub use dialect::{
+    ArgumentNames, Dialect, EncodeError, EncodedRequest, TransferMode, encode, needs_backtracking,
+};
 pub use limits::DecodeLimits;
-pub use profile::{LeakedCalls, ReasoningEcho, ToolIdFormat, UpstreamProfile};
+pub use profile::{LeakedCalls, ReasoningEcho, ToolIdFormat, ToolSchemaForm, UpstreamProfile};
 pub use reply::{ModelReply, ReplyAudio, ReplyCall};
 pub use vocabulary::*;
 

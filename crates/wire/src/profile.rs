@@ -42,6 +42,18 @@ pub enum ToolIdFormat {
     NineAlphanumeric,
 }
 
+/// Form in which the schemas of tools are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSchemaForm {
+    /// JSON Schema, draft 2020-12.
+    #[default]
+    Standard,
+    /// Types, properties, items, fixed values and `anyOf` alone, everything typed and no reference (Moonshot; llama.cpp and
+    /// what runs on it).
+    Plain,
+}
+
 /// Measured quirks of an upstream. The default is a well-behaved server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -83,6 +95,10 @@ pub struct UpstreamProfile {
     /// Send `prompt_cache_key` (OpenAI): requests that begin alike go where their beginning is cached. Default false: servers
     /// that do not know it may refuse it.
     pub prompt_cache_key: bool,
+    /// Form of the schemas of tools. Default: standard; the driver learns from a refusal.
+    pub tool_schemas: ToolSchemaForm,
+    /// Most tools of a request (OpenAI: 128). More are left out from the end, and named. Default: no limit.
+    pub tools_max: Option<u32>,
     /// System prompt as `developer` instead of `system` (OpenAI reasoning models). Default false.
     pub developer_role: bool,
 }
@@ -106,6 +122,8 @@ impl Default for UpstreamProfile {
             tool_choice_required: true,
             cache_control: true,
             prompt_cache_key: false,
+            tool_schemas: ToolSchemaForm::Standard,
+            tools_max: None,
             developer_role: false,
         }
     }

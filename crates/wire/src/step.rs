@@ -111,7 +111,7 @@ impl StepState {
     }
 
     pub(crate) fn new(dialect: Dialect, options: DecodeOptions) -> Self {
-        let DecodeOptions { limits, profile, think, offered, calls } = options;
+        let DecodeOptions { limits, profile, think, offered, calls, argument_names: _ } = options;
         let first = ChoiceState::new(&limits, &profile, &offered);
         Self {
             dialect,

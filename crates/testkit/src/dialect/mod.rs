@@ -9,6 +9,7 @@ pub(crate) mod gemini;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
+mod tool_schema;
 
 use crate::http::ReceivedRequest;
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
@@ -18,6 +19,7 @@ use crate::strict_json::{RequestRefusal, RequestResult};
 use crate::voice::SpokenWord;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+pub use tool_schema::ToolSchemaRule;
 
 /// A wire format that this crate speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -209,7 +209,7 @@ impl PlantedQuirk {
         } else {
             base.reasoning
         };
-        UpstreamHabits { call_ids, reasoning }
+        UpstreamHabits { call_ids, reasoning, ..base }
     }
 }
 

@@ -365,7 +365,11 @@ async fn chat_completions_refusals() {
 
 #[tokio::test]
 async fn habits_of_compatible_servers() {
-    let habits = UpstreamHabits { call_ids: CallIdRule::Mistral, reasoning: ReasoningEchoRule::Required };
+    let habits = UpstreamHabits {
+        call_ids: CallIdRule::Mistral,
+        reasoning: ReasoningEchoRule::Required,
+        ..UpstreamHabits::default()
+    };
     let upstream = FakeUpstream::with_habits(habits)
         .serve(ScriptQueue::new([ModelScript::new()]))
         .await

@@ -10,3 +10,4 @@ mod dialects;
 mod fold_vectors;
 mod optional_fields;
 mod server;
+mod tool_schemas;

@@ -18,7 +18,7 @@ use throughline_tools::mcp::McpServer;
 use throughline_tools::vcp_plugin::VcpPlugins;
 use throughline_tools::web_search::WebSearchSettings;
 use throughline_wire::{
-    DecodeLimits, HostedToolKind, LeakedCalls, ReasoningEcho, ToolIdFormat, UpstreamProfile,
+    DecodeLimits, HostedToolKind, LeakedCalls, ReasoningEcho, ToolIdFormat, ToolSchemaForm, UpstreamProfile,
 };
 use toml::Spanned;
 
@@ -261,6 +261,8 @@ pub struct ProfileSection {
     pub tool_choice_required: Option<bool>,
     pub cache_control: Option<bool>,
     pub prompt_cache_key: Option<bool>,
+    pub tool_schemas: Option<ToolSchemaForm>,
+    pub tools_max: Option<u32>,
     pub developer_role: Option<bool>,
 }
 
@@ -283,6 +285,9 @@ impl ProfileSection {
             tool_choice_required: self.tool_choice_required.unwrap_or(base.tool_choice_required),
             cache_control: self.cache_control.unwrap_or(base.cache_control),
             prompt_cache_key: self.prompt_cache_key.unwrap_or(base.prompt_cache_key),
+            tool_schemas: self.tool_schemas.unwrap_or(base.tool_schemas),
+            // Zero takes back the limit of a known upstream.
+            tools_max: self.tools_max.map_or(base.tools_max, |most| Some(most).filter(|most| *most > 0)),
             developer_role: self.developer_role.unwrap_or(base.developer_role),
         }
     }

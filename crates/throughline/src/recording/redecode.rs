@@ -8,9 +8,10 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use throughline_engine::{BlockStart, Event, EventKind, ToolInput};
 use throughline_store::RawExtent;
+use throughline_wire::text::CallFormat;
 use throughline_wire::{
-    BrokenCall, CallId, CallSlot, DecodeLimits, DecodeOptions, FinishReason, ModelReply, ThinkMode, ToolName,
-    Usage,
+    ArgumentNames, BrokenCall, CallId, CallSlot, DecodeLimits, DecodeOptions, Dialect, FinishReason,
+    ModelReply, ThinkMode, ToolDefinition, ToolName, Usage,
 };
 
 /// Source of calls that the provider ran itself; they are not the model's to write.
@@ -118,6 +119,7 @@ pub fn redecode(
                     think: ThinkMode::Split,
                     offered: wire_names(stored, &then.offered),
                     calls: calls.clone(),
+                    argument_names: argument_names(stored, *dialect, &calls),
                 };
                 let reply = ModelReply::decode(&raw.bytes, *dialect, options);
                 compare(&then.content, &ReplyContent::from_reply(&reply), raw.extent)
@@ -126,6 +128,15 @@ pub fn redecode(
         redecoded
     };
     Ok(recorded_replies.iter().map(redecode_one).collect())
+}
+
+/// Text protocols write the tools' own names.
+fn argument_names(stored: &StoredTurn, dialect: Dialect, calls: &CallFormat) -> ArgumentNames {
+    let tools: Vec<ToolDefinition> = match calls {
+        CallFormat::Text(_) => Vec::new(),
+        _ => stored.setup.tools.iter().map(|tool| tool.definition.clone()).collect(),
+    };
+    ArgumentNames::of(dialect, &tools)
 }
 
 fn wire_names(stored: &StoredTurn, offered: &[ToolName]) -> Vec<String> {

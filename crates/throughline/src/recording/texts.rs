@@ -163,6 +163,10 @@ pub fn problem_text(kind: &ProblemKind, language: UserLanguage) -> String {
             "The stream broke before its first content. The reply was asked for again, whole.",
             "流在出现任何内容之前就中断了，已改为请求完整的回答。",
         ),
+        P::ToolsLeftOut => (
+            "The upstream takes fewer tools than are offered. These were not sent.",
+            "上游能接受的工具数少于所提供的工具数，以下工具没有发送。",
+        ),
         P::CallMarkup { finding, .. } => return finding.clone(),
         P::UnknownEvent => ("It is of a kind that is not known. It is skipped.", "未知的种类，已跳过。"),
         _ => ("The decoder has found something.", "解码器发现了异常。"),

@@ -19,8 +19,9 @@ use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_tools::SecretSet;
 use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
-    DecodeLimits, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind, StepDecoder,
-    StepEvent, StepProblem, StreamEnd, ThinkMode, TransferMode, UpstreamProfile, encode,
+    ArgumentNames, DecodeLimits, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind,
+    StepDecoder, StepEvent, StepProblem, StreamEnd, ThinkMode, ToolSchemaForm, TransferMode, UpstreamProfile,
+    encode,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -34,6 +35,9 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// Time for which an idle connection is pooled for the next call. Below the shortest common server setting (60 s), so
 /// that few calls meet a stale one.
 const POOL_IDLE: Duration = Duration::from_secs(30);
+
+/// Most tools named that an upstream does not take.
+const LEFT_OUT_NAMED_MAX: usize = 20;
 
 /// Secrets of an authorizer that are redacted: those of calls that may still run.
 const FRESH_SECRETS_MAX: usize = 32;
@@ -61,6 +65,8 @@ pub(crate) struct UpstreamClient {
     refuses_stream_options: AtomicBool,
     /// It has refused `include: ["reasoning.encrypted_content"]` once.
     refuses_encrypted_reasoning: AtomicBool,
+    /// It has refused a schema of a tool once: from then on they are plain.
+    refuses_tool_schemas: AtomicBool,
 }
 
 impl UpstreamClient {
@@ -106,6 +112,7 @@ impl UpstreamClient {
             may_be_stale: AtomicBool::new(false),
             refuses_stream_options: AtomicBool::new(false),
             refuses_encrypted_reasoning: AtomicBool::new(false),
+            refuses_tool_schemas: AtomicBool::new(false),
         })
     }
 
@@ -168,7 +175,11 @@ impl UpstreamClient {
             think: ThinkMode::Split,
             offered: offered_names,
             calls: calls.clone(),
+            argument_names: ArgumentNames::of(self.upstream.dialect, &rendered.tools),
         };
+        if let Some(problem) = tools_left_out(&rendered, options.profile.tools_max) {
+            listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
+        }
         let again = may_fall_back.then(|| (rendered.clone(), options.clone()));
         let mut attempt = ReplyAttempt { transfer, may_fall_back, time, listeners };
         let unusable = self.attempt(rendered, options, attempt, bytes).await?;
@@ -231,7 +242,7 @@ impl UpstreamClient {
     }
 
     /// Sends the request until there is an answer with status 200. Repeats it at once, and at most once each, on a
-    /// stale connection, on a refusal of `stream_options`, of encrypted reasoning or of a forced call, when reasoning that is sent back
+    /// stale connection, on a refusal of `stream_options`, of encrypted reasoning, of a tool's schema or of a forced call, when reasoning that is sent back
     /// cannot be read there, and when the model could not write a call; every other repetition is the engine's
     /// decision.
     async fn open(
@@ -285,6 +296,13 @@ impl UpstreamClient {
                 && failure::mentions_encrypted_reasoning(status.as_u16(), &body)
             {
                 self.refuses_encrypted_reasoning.store(true, Ordering::Relaxed);
+                continue;
+            }
+            if offered == ToolsInRequest::Present
+                && self.profile().tool_schemas == ToolSchemaForm::Standard
+                && failure::mentions_tool_schema(status.as_u16(), &body)
+            {
+                self.refuses_tool_schemas.store(true, Ordering::Relaxed);
                 continue;
             }
             if request.tool_choice.is_forced() && failure::mentions_tool_choice(status.as_u16(), &body) {
@@ -509,6 +527,9 @@ impl UpstreamClient {
         let mut profile = self.upstream.profile.clone();
         profile.include_usage &= !self.refuses_stream_options.load(Ordering::Relaxed);
         profile.encrypted_reasoning &= !self.refuses_encrypted_reasoning.load(Ordering::Relaxed);
+        if self.refuses_tool_schemas.load(Ordering::Relaxed) {
+            profile.tool_schemas = ToolSchemaForm::Plain;
+        }
         profile
     }
 
@@ -645,6 +666,20 @@ const STREAM_START_BYTES: usize = 8;
 /// The finding that tells of a reply that is asked for again.
 fn stream_replaced(excerpt: String) -> StepProblem {
     StepProblem { kind: ProblemKind::StreamReplaced, at: 0, excerpt, slot: None }
+}
+
+/// The tools that the upstream does not take, named once a turn.
+fn tools_left_out(request: &ModelRequest, tools_max: Option<u32>) -> Option<StepProblem> {
+    let taken = usize::try_from(tools_max?).unwrap_or(usize::MAX);
+    let left_out = request.tools.get(taken..).filter(|left_out| !left_out.is_empty())?;
+    if !matches!(request.messages.last(), Some(Message::User(_))) {
+        return None;
+    }
+    let named: Vec<&str> = left_out.iter().take(LEFT_OUT_NAMED_MAX).map(|tool| tool.name.as_str()).collect();
+    let more = left_out.len() - named.len();
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let excerpt = format!("{}{more}", named.join(", "));
+    Some(StepProblem { kind: ProblemKind::ToolsLeftOut, at: 0, excerpt, slot: None })
 }
 
 /// A reply on its way through the decoder.

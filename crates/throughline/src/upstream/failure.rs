@@ -176,6 +176,32 @@ pub(crate) fn mentions_encrypted_reasoning(status: u16, body: &str) -> bool {
             || text.contains("encrypted content is not supported"))
 }
 
+/// True if a refusal is about the schema of a tool: the same request with plain schemas may be accepted.
+pub(crate) fn mentions_tool_schema(status: u16, body: &str) -> bool {
+    const PHRASES: [&str; 11] = [
+        // Moonshot: "… is not a valid moonshot flavored json schema, details: …" (MoonshotAI/kimi-cli#1595).
+        "flavored json schema",
+        // llama.cpp and what runs on it (ggml-org/llama.cpp#26930).
+        "json schema conversion failed",
+        "unable to generate parser for this template",
+        "failed to parse grammar",
+        "unrecognized schema",
+        // OpenAI and compatible: "Invalid schema for function 'x': …", code `invalid_function_parameters`.
+        "invalid schema for function",
+        "invalid_function_parameters",
+        // Anthropic and Bedrock: "tools.3.custom.input_schema: …".
+        "input_schema",
+        // Gemini: "A FunctionDeclaration in the request exceeds the maximum allowed nesting depth.", "Unknown name … at
+        // 'tools[0].function_declarations[5]…'" (google-gemini/gemini-cli#5923).
+        "a functiondeclaration in the request",
+        "function_declarations[",
+        // Ollama: "json: cannot unmarshal bool into Go struct field ChatRequest.tools.function.parameters…".
+        "field chatrequest.tools.",
+    ];
+    let text = body.to_ascii_lowercase();
+    (400..=500).contains(&status) && PHRASES.iter().any(|phrase| text.contains(phrase))
+}
+
 /// True if a refusal is about streaming: the same request for a whole reply may be accepted.
 pub(crate) fn mentions_streaming(failure: &UpstreamFailure) -> bool {
     failure.status.is_some_and(|status| (400..500).contains(&status))

@@ -2,7 +2,10 @@
 //!
 //! To add one: a row here with its sources. Nothing else in Throughline names an upstream.
 
-use throughline_wire::{Dialect, ReasoningEcho, ToolIdFormat, UpstreamProfile};
+use throughline_wire::{Dialect, ReasoningEcho, ToolIdFormat, ToolSchemaForm, UpstreamProfile};
+
+/// "A max of 128 functions are supported." <https://platform.openai.com/docs/api-reference/chat/create>
+const OPENAI_TOOLS_MAX: Option<u32> = Some(128);
 
 /// One row of the table.
 #[derive(Clone, Debug)]
@@ -48,6 +51,7 @@ pub fn all() -> Vec<KnownProvider> {
                 fetches_images: true,
                 // https://platform.openai.com/docs/guides/prompt-caching
                 prompt_cache_key: true,
+                tools_max: OPENAI_TOOLS_MAX,
                 ..UpstreamProfile::default()
             },
             ..chat_completions("openai", "OpenAI", "https://api.openai.com/v1", Some("OPENAI_API_KEY"))
@@ -60,6 +64,7 @@ pub fn all() -> Vec<KnownProvider> {
                 fetches_images: true,
                 // https://platform.openai.com/docs/guides/prompt-caching
                 prompt_cache_key: true,
+                tools_max: OPENAI_TOOLS_MAX,
                 ..UpstreamProfile::default()
             },
             ..chat_completions(
@@ -90,7 +95,11 @@ pub fn all() -> Vec<KnownProvider> {
         .with_key_url("https://bailian.console.aliyun.com/?tab=model#/api-key").with_note("Outside China: base_url = \"https://dashscope-intl.aliyuncs.com/compatible-mode/v1\"."),
         KnownProvider {
             // 400 "thinking is enabled but reasoning_content is missing in assistant tool call message at index N".
-            profile: with_reasoning_echo(ReasoningEcho::ReasoningContent),
+            // Its own form of JSON Schema (https://github.com/MoonshotAI/kimi-cli/issues/1595).
+            profile: UpstreamProfile {
+                tool_schemas: ToolSchemaForm::Plain,
+                ..with_reasoning_echo(ReasoningEcho::ReasoningContent)
+            },
             ..chat_completions("moonshot", "Moonshot (Kimi)", "https://api.moonshot.ai/v1", Some("MOONSHOT_API_KEY"))
                 .with_key_url("https://platform.moonshot.ai/console/api-keys").with_note("In China: base_url = \"https://api.moonshot.cn/v1\". Kimi K2.5+ pins its temperature.")
         },
@@ -111,9 +120,14 @@ pub fn all() -> Vec<KnownProvider> {
             ..chat_completions("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", Some("OPENROUTER_API_KEY"))
                 .with_key_url("https://openrouter.ai/settings/keys").with_note("Models are named `vendor/model`: model = \"openrouter/anthropic/claude-…\".")
         },
-        chat_completions("groq", "Groq", "https://api.groq.com/openai/v1", Some("GROQ_API_KEY")).with_key_url("https://console.groq.com/keys").with_note(
-            "A model that fails to write a call answers 400 `tool_use_failed`; the step is tried once more.",
-        ),
+        KnownProvider {
+            // "A max of 128 functions are supported." https://console.groq.com/docs/api-reference#chat-create
+            profile: UpstreamProfile { tools_max: OPENAI_TOOLS_MAX, ..UpstreamProfile::default() },
+            ..chat_completions("groq", "Groq", "https://api.groq.com/openai/v1", Some("GROQ_API_KEY"))
+                .with_key_url("https://console.groq.com/keys").with_note(
+                    "A model that fails to write a call answers 400 `tool_use_failed`; the step is tried once more.",
+                )
+        },
         KnownProvider {
             profile: UpstreamProfile {
                 // Reasoning comes and goes as content parts. https://docs.mistral.ai/capabilities/reasoning
@@ -156,8 +170,11 @@ pub fn all() -> Vec<KnownProvider> {
             ..chat_completions("ollama", "Ollama", "http://localhost:11434", None)
                 .with_note("Native /api/chat. Whole calls, not deltas; models without tools answer 400.")
         },
-        chat_completions("llama.cpp", "llama.cpp server", "http://localhost:8080/v1", None)
-            .with_note("Older builds need `--jinja` for tools."),
+        KnownProvider {
+            profile: with_grammars(),
+            ..chat_completions("llama.cpp", "llama.cpp server", "http://localhost:8080/v1", None)
+                .with_note("Older builds need `--jinja` for tools.")
+        },
         KnownProvider {
             // Newer releases read `reasoning`; `reasoning_content` is the older name.
             // https://docs.vllm.ai/en/latest/features/reasoning_outputs.html.
@@ -165,8 +182,11 @@ pub fn all() -> Vec<KnownProvider> {
             ..chat_completions("vllm", "vLLM", "http://localhost:8000/v1", None)
                 .with_note("Tools need `--enable-auto-tool-choice --tool-call-parser …` on the server.")
         },
-        chat_completions("lmstudio", "LM Studio", "http://localhost:1234/v1", None)
-            .with_note("Start the server in its Developer tab."),
+        KnownProvider {
+            profile: with_grammars(),
+            ..chat_completions("lmstudio", "LM Studio", "http://localhost:1234/v1", None)
+                .with_note("Start the server in its Developer tab.")
+        },
         // `finish_reason` on every chunk and index 0 for parallel calls (su-kaka/gcli2api): assembly copes with both
         // for everyone, so the profile is the default one.
         chat_completions("gcli2api", "gcli2api", "http://127.0.0.1:7861/v1", Some("GCLI2API_PASSWORD"))
@@ -207,6 +227,11 @@ fn chat_completions(
         profile: UpstreamProfile::default(),
         note: "",
     }
+}
+
+/// Schemas of tools become grammars, which not all of them can be (ggml-org/llama.cpp#26930).
+fn with_grammars() -> UpstreamProfile {
+    UpstreamProfile { tool_schemas: ToolSchemaForm::Plain, ..UpstreamProfile::default() }
 }
 
 fn with_reasoning_echo(reasoning_echo: ReasoningEcho) -> UpstreamProfile {

@@ -17,8 +17,8 @@ use throughline_testkit::{
 };
 use throughline_wire::text::CallFormat;
 use throughline_wire::{
-    DecodeLimits, Dialect, Message, ModelRequest, StepEvent, StreamEnd, ToolChoice, ToolDefinition,
-    TransferMode, UserPart,
+    DecodeLimits, Dialect, Message, ModelRequest, ProblemKind, StepEvent, StreamEnd, ToolChoice,
+    ToolDefinition, TransferMode, UserPart,
 };
 
 const DIALECTS: [(Dialect, testkit::FakeDialect); 8] = [
@@ -336,6 +336,64 @@ async fn encrypted_reasoning_is_left_out_for_good_once_it_is_refused() {
         let seen: Vec<bool> = bodies.map(|body| body.contains("reasoning.encrypted_content")).collect();
         assert_eq!(seen, asks);
     }
+}
+
+#[tokio::test]
+async fn schemas_of_tools_are_plain_for_good_once_one_is_refused() {
+    for rule in [testkit::ToolSchemaRule::Moonshot, testkit::ToolSchemaRule::LlamaCpp] {
+        let habits = testkit::UpstreamHabits { tool_schemas: rule, ..testkit::UpstreamHabits::default() };
+        let replies = ScriptQueue::new([ModelScript::new().say("Hello."), ModelScript::new().say("Again.")]);
+        let server = testkit::FakeUpstream::with_habits(habits).serve(replies).await.unwrap();
+        let client = client(chat(&server));
+        let parameters = json!({"type": "object", "properties":
+            {"city": {"type": "string", "pattern": "\\S"}, "unit": {"description": "of the answer"}}});
+        let tools = vec![ToolDefinition::new("weather_today", "Weather", parameters)];
+        let asking = ModelRequest { tools, ..request() };
+        for (text, patterns) in [("Hello.", [true, false].as_slice()), ("Again.", &[true, false, false])] {
+            assert_eq!(call(&client, &asking).await.text(), text, "{rule:?}");
+            let bodies =
+                server.exchanges().into_iter().map(|asked| String::from_utf8(asked.request.body).unwrap());
+            assert_eq!(bodies.map(|body| body.contains("pattern")).collect::<Vec<_>>(), patterns, "{rule:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tools_that_an_upstream_does_not_take_are_left_out_and_named() {
+    let habits = testkit::UpstreamHabits { tools_max: Some(128), ..testkit::UpstreamHabits::default() };
+    let server = testkit::FakeUpstream::with_habits(habits)
+        .serve(ScriptQueue::new([ModelScript::new().say("Hello.")]))
+        .await
+        .unwrap();
+    let mut upstream = chat(&server);
+    upstream.profile.tools_max = Some(128);
+    let tool = |number| ToolDefinition::new(format!("tool_{number}"), "", json!({}));
+    let asking = ModelRequest { tools: (0..150).map(tool).collect(), ..request() };
+    let came = call(&client(upstream), &asking).await;
+    assert_eq!(came.text(), "Hello.");
+    let named = came.events.iter().find_map(|event| match event {
+        StepEvent::Problem(problem) if problem.kind == ProblemKind::ToolsLeftOut => {
+            Some(problem.excerpt.as_str())
+        }
+        _ => None,
+    });
+    let expected = (128..148).map(|number| format!("tool_{number}")).collect::<Vec<_>>().join(", ");
+    assert_eq!(named, Some(format!("{expected}, and 2 more").as_str()));
+}
+
+#[tokio::test]
+async fn arguments_have_their_own_names_whatever_the_provider_takes() {
+    let script =
+        ModelScript::new().call("list_builds", json!({"filter_app_": "x", "argument_2": 1, "limit": 2}));
+    let server = testkit::FakeUpstream::start(ScriptQueue::new([script])).await.unwrap();
+    let parameters = json!({"type": "object", "properties": {"filter[app]": {}, "城市": {}, "limit": {}}});
+    let tools = vec![ToolDefinition::new("list_builds", "Builds", parameters)];
+    let came = call(&client(at(&server, DIALECTS[2])), &ModelRequest { tools, ..request() }).await;
+    let sealed = came.events.iter().find_map(|event| match event {
+        StepEvent::CallSealed { arguments, .. } => Some(arguments.value.clone()),
+        _ => None,
+    });
+    assert_eq!(sealed, Some(json!({"filter[app]": "x", "城市": 1, "limit": 2})), "{came:?}");
 }
 
 #[tokio::test]

@@ -103,11 +103,10 @@ fn effect_from_hints(trusted: bool, hints: Option<&ToolAnnotations>) -> Effect {
     }
 }
 
-/// Some servers leave out the type of a schema without arguments, which upstreams refuse.
+/// Some servers leave out the type of a schema without arguments, or of a union of objects.
 fn with_object_type(mut schema: Value) -> Value {
     if let Value::Object(fields) = &mut schema
         && !fields.contains_key("type")
-        && !["$ref", "anyOf", "oneOf", "allOf"].iter().any(|key| fields.contains_key(*key))
     {
         fields.insert("type".to_owned(), Value::from("object"));
     }

@@ -17,6 +17,7 @@ use small::SmallValidator as Validator;
 
 use serde_json::Value;
 use std::fmt;
+use throughline_wire::needs_backtracking;
 
 /// Violations that are listed in full; the rest is counted.
 pub const VIOLATIONS_LISTED_MAX: usize = 8;
@@ -111,8 +112,10 @@ impl CompiledSchema {
     /// # Errors
     /// The document is not a JSON Schema, or refers to another document.
     pub fn compile_any(document: &Value) -> Result<Self, SchemaFault> {
-        let validator = Validator::compile(document)?;
-        Ok(Self { document: document.clone(), validator })
+        let mut document = document.clone();
+        drop_unusable_patterns(&mut document);
+        let validator = Validator::compile(&document)?;
+        Ok(Self { document, validator })
     }
 
     /// The schema as JSON.
@@ -132,6 +135,21 @@ impl CompiledSchema {
             0 if violations.is_empty() => Ok(()),
             more => Err(SchemaError { violations, more }),
         }
+    }
+}
+
+/// Patterns that only a backtracking engine can run are not checked here: what runs the tool checks them by itself. A property
+/// of that name holds a schema, and no text.
+fn drop_unusable_patterns(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(drop_unusable_patterns),
+        Value::Object(members) => {
+            if members.get("pattern").and_then(Value::as_str).is_some_and(needs_backtracking) {
+                members.shift_remove("pattern");
+            }
+            members.values_mut().for_each(drop_unusable_patterns);
+        }
+        _ => {}
     }
 }
 
@@ -386,6 +404,16 @@ mod tests {
     fn a_tool_without_arguments_says_which_one_is_too_many() {
         let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
         check(schema, json!({"city": 1}), "/city: unknown property");
+    }
+
+    #[test]
+    fn a_pattern_that_looks_around_costs_itself_alone() {
+        let schema = json!({"type": "object", "properties": {
+            "mail": {"type": "string", "pattern": "^(?!\\.)[a-z]+@", "minLength": 3},
+            "pattern": {"type": "string", "pattern": "(a|b)\\1"},
+        }});
+        check(schema.clone(), json!({"mail": ".a@", "pattern": "ab"}), "fits");
+        check(schema, json!({"mail": "a"}), "/mail: expected at least 3 characters, got \"a\"");
     }
 
     #[test]

@@ -14,17 +14,23 @@ pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 pub(crate) mod tool_choice_prompt;
+mod tool_schema;
 
 mod pending_seals;
 mod text_fragments;
 
+pub use tool_schema::argument_names::ArgumentNames;
+pub(crate) use tool_schema::argument_names::ArgumentRenamer;
+pub use tool_schema::normal::needs_backtracking;
+
 use crate::json::JsonRef;
 use crate::profile::UpstreamProfile;
 use crate::step::StepWriter;
-use crate::vocabulary::{HostedToolKind, ModelRequest, ToolChoice};
+use crate::vocabulary::{HostedToolKind, ModelRequest, ToolChoice, WireName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{fmt, str::FromStr};
+use tool_schema::AdaptedTools;
 
 /// A wire format. Later releases add some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -200,6 +206,8 @@ pub struct EncodedRequest {
     pub headers: Vec<(&'static str, String)>,
     /// The JSON body.
     pub body: Value,
+    /// Tools that are not in the body, because the upstream takes no more ([`UpstreamProfile::tools_max`]).
+    pub tools_left_out: Vec<WireName>,
 }
 
 /// Why a request cannot be written in a dialect.
@@ -231,7 +239,9 @@ impl fmt::Display for EncodeError {
 impl std::error::Error for EncodeError {}
 
 /// Writes a request in a dialect. Total over every valid history: there is no repair pass because a
-/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan. Media whose content is still in a file become a note.
+/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan. Media whose content is still in a file become a note. Schemas of
+/// tools are written as the provider takes them; where that changes names of arguments, a decoder needs
+/// [`ArgumentNames::of`] the same tools to give them back.
 ///
 /// ```
 /// use throughline_wire::{Dialect, Message, ModelRequest, TransferMode, UpstreamProfile, UserPart, encode};
@@ -270,16 +280,19 @@ pub fn encode(
     } else {
         request
     };
-    match dialect {
-        Dialect::OpenaiChat => Ok(openai_chat::encode(request, profile, transfer)),
-        Dialect::OpenaiResponses => Ok(openai_responses::encode(request, profile, transfer)),
-        Dialect::Anthropic => Ok(anthropic::encode(request, profile, transfer)),
-        Dialect::Gemini => Ok(gemini::encode(request, profile, transfer)),
-        Dialect::Ollama => Ok(ollama::encode(request, profile, transfer)),
-        Dialect::Cohere => Ok(cohere::encode(request, profile, transfer)),
-        Dialect::BedrockConverse => Ok(bedrock::encode_converse(request, profile, transfer)),
-        Dialect::BedrockAnthropic => Ok(bedrock::encode_anthropic(request, profile, transfer)),
-    }
+    let AdaptedTools { tools, left_out, names } = tool_schema::adapt(dialect, request, profile);
+    let request = &*tool_schema::with_wire_arguments(request, &names);
+    let encode = match dialect {
+        Dialect::OpenaiChat => openai_chat::encode,
+        Dialect::OpenaiResponses => openai_responses::encode,
+        Dialect::Anthropic => anthropic::encode,
+        Dialect::Gemini => gemini::encode,
+        Dialect::Ollama => ollama::encode,
+        Dialect::Cohere => cohere::encode,
+        Dialect::BedrockConverse => bedrock::encode_converse,
+        Dialect::BedrockAnthropic => bedrock::encode_anthropic,
+    };
+    Ok(EncodedRequest { tools_left_out: left_out, ..encode(request, &tools, profile, transfer) })
 }
 
 /// True if a call can be forced. Ollama has no field for it; Anthropic refuses it while the model thinks ("Thinking may not

@@ -5,9 +5,11 @@
 
 mod arguments;
 mod document;
+mod rewrite_keys;
 mod string;
 
 pub use arguments::{ArgumentsError, ArgumentsReader};
 pub use document::{JsonError, JsonRef};
+pub(crate) use rewrite_keys::KeyRewriter;
 pub use string::SurrogateCarry;
 pub(crate) use string::decode_string;

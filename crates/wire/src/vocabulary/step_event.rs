@@ -366,6 +366,9 @@ pub enum ProblemKind {
     /// A stream that broke before its first content: the reply was asked for again, whole. Reported by the client of the
     /// upstream, not by a decoder.
     StreamReplaced,
+    /// More tools are offered than the upstream takes; `excerpt` names those that were not sent. Reported by the client of the
+    /// upstream.
+    ToolsLeftOut,
     /// An event or block of a kind that we do not know; skipped, `excerpt` names it.
     UnknownEvent,
 }

@@ -104,7 +104,7 @@ fn a_whole_request() {
             "tools": [
                 { "name": "weather", "description": "Weather of a city.",
                   "input_schema": { "type": "object", "properties": { "city": { "type": "string" } } } },
-                { "name": "now", "input_schema": { "type": "object" } },
+                { "name": "now", "input_schema": { "type": "object", "properties": {} } },
             ],
             "temperature": 1.0,
             "stream": true,

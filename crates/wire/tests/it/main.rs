@@ -12,6 +12,7 @@ mod text;
 
 mod announce;
 mod anthropic_shuffled;
+mod argument_names;
 mod conformance;
 mod echo;
 mod elsewhere;

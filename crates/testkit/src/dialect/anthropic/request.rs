@@ -1,6 +1,7 @@
 //! Reading a Messages request as api.anthropic.com does: results first in the next user message, one per call, thinking
 //! blocks exactly as they were signed.
 
+use crate::dialect::tool_schema;
 use crate::fake_ids::signature;
 use crate::seen::{
     ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
@@ -128,10 +129,12 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
                 "Input tag '{kind}' found using 'type' does not match any of the expected tags: 'custom'"
             )));
         }
+        let parameters = at.require("input_schema")?.object_schema()?;
+        tool_schema::check_anthropic(&at.path, &parameters)?;
         tools.push(SeenTool {
             name: at.require("name")?.name("", 128)?.into(),
             description: at.get_text("description")?.unwrap_or_default().into(),
-            parameters: at.require("input_schema")?.object_schema()?,
+            parameters,
         });
     }
     match first_duplicate(tools.iter().map(|tool| tool.name.as_str())) {

@@ -1,5 +1,6 @@
 //! Reading a `Converse` request as Bedrock does: roles alternate, results come in the next user message, one per call.
 
+use crate::dialect::tool_schema;
 use crate::fake_ids::signature;
 use crate::seen::{SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
 use crate::strict_json::{
@@ -71,10 +72,12 @@ fn tools(config: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
         if spec.get_text("description")? == Some("") {
             return Err(spec.refuse("description: minimum length is 1"));
         }
+        let parameters = spec.require("inputSchema")?.require("json")?.object_schema()?;
+        tool_schema::check_anthropic(&spec.path, &parameters)?;
         tools.push(SeenTool {
             name: spec.require("name")?.name("", 64)?.into(),
             description: spec.get_text("description")?.unwrap_or_default().into(),
-            parameters: spec.require("inputSchema")?.require("json")?.object_schema()?,
+            parameters,
         });
     }
     match first_duplicate(tools.iter().map(|tool| tool.name.as_str())) {

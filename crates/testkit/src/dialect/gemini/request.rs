@@ -2,6 +2,7 @@
 //! signatures unchanged; no field that the protocol buffers do not know.
 
 use super::call_signature;
+use crate::dialect::tool_schema;
 use crate::seen::{SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
 use crate::strict_json::{PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate};
 use serde_json::Value;
@@ -111,7 +112,10 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
                     schema.object_schema()?
                 }
                 None => match function.get_any(&["parametersJsonSchema", "parameters_json_schema"]) {
-                    Some(schema) => schema.object_schema()?,
+                    Some(schema) => {
+                        tool_schema::check_gemini(&function.path, schema.value)?;
+                        schema.object_schema()?
+                    }
                     None => Value::Null,
                 },
             };

@@ -1,6 +1,7 @@
 //! Reading an `/api/chat` request. The types are as strict as Ollama's Go structs. Two things are stricter than Ollama,
 //! which swallows them in silence and answers nonsense: unknown fields, and calls without exactly one result.
 
+use crate::dialect::tool_schema;
 use crate::seen::{ReplyDelivery, SeenCall, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
 use crate::strict_json::{PathStyle, RequestNode, RequestRefusal, RequestResult, join_texts};
 use serde_json::Value;
@@ -72,10 +73,12 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
         at.allow_only(&["type", "function", "items"], unknown)?;
         let function = at.require("function")?;
         function.allow_only(&["name", "description", "parameters"], unknown)?;
+        let parameters = function.require("parameters")?.object_schema()?;
+        tool_schema::check_ollama(&parameters)?;
         tools.push(SeenTool {
             name: function.require_text("name")?.into(),
             description: function.get_text("description")?.unwrap_or_default().into(),
-            parameters: function.require("parameters")?.object_schema()?,
+            parameters,
         });
     }
     Ok(tools)

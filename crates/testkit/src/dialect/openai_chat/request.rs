@@ -1,6 +1,7 @@
 //! Reading a Chat Completions request as api.openai.com does: unknown fields, unanswered calls and stray results are
 //! 400, with its words.
 
+use crate::dialect::tool_schema::{self, ToolSchemaRule};
 use crate::seen::{
     ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
 };
@@ -113,15 +114,23 @@ pub(crate) fn read(
             "max_tokens is too small: 0. This model supports at least 1 completion token.",
         ));
     }
-    seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
+    seen.tools = root.get("tools").map(|at| tools(&at, habits)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(&root, &seen.tools)?;
     let (instructions, messages) = conversation(&root.require("messages")?, habits)?;
     (seen.instructions, seen.messages) = (join_texts(instructions), messages);
     Ok(seen)
 }
 
-fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<SeenTool>> {
     let mut tools = Vec::new();
+    let most = habits.tools_max.unwrap_or(usize::MAX);
+    let count = list.non_empty_items()?.len();
+    if count > most {
+        let why = format!(
+            "array too long. Expected an array with maximum length {most}, but got an array with length {count} instead."
+        );
+        return Err(list.refuse(why).code("array_above_max_length"));
+    }
     for at in list.non_empty_items()? {
         at.allow_only(&["type", "function"], unrecognized)?;
         if at.require_text("type")? != "function" {
@@ -130,6 +139,15 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
         let function = at.require("function")?;
         function.allow_only(&["name", "description", "parameters", "strict"], unrecognized)?;
         let parameters = function.get("parameters").map(|schema| schema.object_schema()).transpose()?;
+        if let Some(schema) = &parameters {
+            match habits.tool_schemas {
+                ToolSchemaRule::Openai => {
+                    tool_schema::check_openai(function.get_text("name")?.unwrap_or_default(), schema)?;
+                }
+                ToolSchemaRule::Moonshot => tool_schema::check_moonshot(schema)?,
+                ToolSchemaRule::LlamaCpp => tool_schema::check_llama_cpp(schema)?,
+            }
+        }
         tools.push(SeenTool {
             name: function.require("name")?.name("", 64)?.into(),
             description: function.get_text("description")?.unwrap_or_default().into(),

@@ -1,6 +1,7 @@
 //! Reading a Responses request as api.openai.com does with `store: false`: one output per call, reasoning directly
 //! before what it led to, encrypted content unchanged.
 
+use crate::dialect::tool_schema;
 use crate::fake_ids::signature;
 use crate::seen::{
     ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
@@ -86,9 +87,10 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
         if at.require_text("type")? != "function" {
             continue;
         }
-        let name = at.require("name")?.name("", 64)?.into();
+        let name: String = at.require("name")?.name("", 64)?.into();
         at.allow_only(&["type", "name", "description", "parameters", "strict"], unknown)?;
         let parameters = at.require("parameters")?.object_schema()?;
+        tool_schema::check_openai(&name, &parameters)?;
         if at.get("strict").map(|flag| flag.flag()).transpose()? != Some(false)
             && parameters.get("additionalProperties") != Some(&Value::Bool(false))
         {

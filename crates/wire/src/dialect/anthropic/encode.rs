@@ -28,6 +28,7 @@ const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp
 
 pub(crate) fn encode(
     request: &ModelRequest,
+    offered: &[ToolDefinition],
     profile: &UpstreamProfile,
     transfer: TransferMode,
 ) -> EncodedRequest {
@@ -63,7 +64,7 @@ pub(crate) fn encode(
         );
     }
     body.insert("messages".to_owned(), conversation.into_messages());
-    tools(request, profile, &mut body);
+    tools(request, offered, profile, &mut body);
     if let Some(temperature) = request.settings.temperature {
         body.insert("temperature".to_owned(), temperature.min(TEMPERATURE_MAX).into());
     }
@@ -78,7 +79,12 @@ pub(crate) fn encode(
     if request.settings.hosted.contains(&HostedToolKind::CodeExecution) {
         headers.push(("anthropic-beta", CODE_EXECUTION_BETA.to_owned()));
     }
-    EncodedRequest { path: "/v1/messages".to_owned(), headers, body: Value::Object(body) }
+    EncodedRequest {
+        path: "/v1/messages".to_owned(),
+        headers,
+        body: Value::Object(body),
+        tools_left_out: Vec::new(),
+    }
 }
 
 fn max_tokens(request: &ModelRequest) -> u64 {
@@ -89,21 +95,25 @@ fn max_tokens(request: &ModelRequest) -> u64 {
     }
 }
 
-fn tools(request: &ModelRequest, profile: &UpstreamProfile, body: &mut Map<String, Value>) {
+fn tools(
+    request: &ModelRequest,
+    offered: &[ToolDefinition],
+    profile: &UpstreamProfile,
+    body: &mut Map<String, Value>,
+) {
     let hosted = &request.settings.hosted;
-    let may_call =
-        request.tool_choice != ToolChoice::None && !(request.tools.is_empty() && hosted.is_empty());
+    let may_call = request.tool_choice != ToolChoice::None && !(offered.is_empty() && hosted.is_empty());
     if !may_call && !profile.tool_choice_none {
         return;
     }
     // Names must be unique: the provider's own tool is the one that was asked for by name.
     let is_free = |name: &str| !hosted.iter().any(|hosted| hosted.name() == name);
     let mut tools: Vec<Value> = hosted.iter().copied().map(hosted_tool).collect();
-    if request.tools.is_empty() {
+    if offered.is_empty() {
         let called = called_tool_names(request).filter(|name| is_free(name));
         tools.extend(called.map(|name| json!({ "name": name, "input_schema": any_object() })));
     } else {
-        tools.extend(request.tools.iter().filter(|tool| is_free(tool.name.as_str())).map(tool));
+        tools.extend(offered.iter().filter(|tool| is_free(tool.name.as_str())).map(tool));
     }
     if tools.is_empty() {
         return;
@@ -158,9 +168,7 @@ fn tool(definition: &ToolDefinition) -> Value {
     if !definition.description.is_empty() {
         tool.insert("description".to_owned(), definition.description.as_str().into());
     }
-    let mut schema = definition.parameters.as_object().cloned().unwrap_or_default();
-    schema.entry("type").or_insert_with(|| "object".into());
-    tool.insert("input_schema".to_owned(), schema.into());
+    tool.insert("input_schema".to_owned(), (*definition.parameters).clone());
     Value::Object(tool)
 }
 

@@ -6,7 +6,9 @@
 use crate::dialect::anthropic::{self, ToolIds, sanitize_name};
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, extra};
 use crate::profile::UpstreamProfile;
-use crate::vocabulary::{Call, CallOutcome, ClosedStep, Media, Message, ModelRequest, ToolChoice, UserPart};
+use crate::vocabulary::{
+    Call, CallOutcome, ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition, UserPart,
+};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -19,6 +21,7 @@ const MISSING_BEGINNING: &str = "(The beginning of this conversation is not avai
 /// Anthropic's body: the model and the form of the reply are in the path.
 pub(crate) fn encode_anthropic(
     request: &ModelRequest,
+    offered: &[ToolDefinition],
     profile: &UpstreamProfile,
     transfer: TransferMode,
 ) -> EncodedRequest {
@@ -30,19 +33,25 @@ pub(crate) fn encode_anthropic(
             state.dialect = Dialect::Anthropic;
         }
     }
-    let mut encoded = anthropic::encode(&request, profile, transfer);
+    let mut encoded = anthropic::encode(&request, offered, profile, transfer);
     if let Some(body) = encoded.body.as_object_mut() {
         body.shift_remove("model");
         body.shift_remove("stream");
         body.entry("anthropic_version").or_insert_with(|| ANTHROPIC_VERSION.into());
     }
     let method = if transfer == TransferMode::Stream { "invoke-with-response-stream" } else { "invoke" };
-    EncodedRequest { path: path(&request.model, method), headers: Vec::new(), body: encoded.body }
+    EncodedRequest {
+        path: path(&request.model, method),
+        headers: Vec::new(),
+        body: encoded.body,
+        tools_left_out: Vec::new(),
+    }
 }
 
 /// `Converse` or `ConverseStream`.
 pub(crate) fn encode_converse(
     request: &ModelRequest,
+    offered: &[ToolDefinition],
     profile: &UpstreamProfile,
     transfer: TransferMode,
 ) -> EncodedRequest {
@@ -72,10 +81,15 @@ pub(crate) fn encode_converse(
     if !inference.is_empty() {
         body.insert("inferenceConfig".to_owned(), inference.into());
     }
-    body.extend(tool_config(request).map(|config| ("toolConfig".to_owned(), config)));
+    body.extend(tool_config(request, offered).map(|config| ("toolConfig".to_owned(), config)));
     extra::merge(&mut body, &request.settings.extra);
     let method = if transfer == TransferMode::Stream { "converse-stream" } else { "converse" };
-    EncodedRequest { path: path(&request.model, method), headers: Vec::new(), body: body.into() }
+    EncodedRequest {
+        path: path(&request.model, method),
+        headers: Vec::new(),
+        body: body.into(),
+        tools_left_out: Vec::new(),
+    }
 }
 
 /// Model ids have colons, and those of inference profiles slashes, which are no part of the path here.
@@ -93,13 +107,13 @@ fn path(model: &str, method: &str) -> String {
 
 /// "The toolConfig field must be defined when using toolUse and toolResult content blocks" (HTTP 400), even if none is
 /// offered any more; there is no choice that forbids calls.
-fn tool_config(request: &ModelRequest) -> Option<Value> {
-    let may_call = request.tool_choice != ToolChoice::None && !request.tools.is_empty();
+fn tool_config(request: &ModelRequest, offered: &[ToolDefinition]) -> Option<Value> {
+    let may_call = request.tool_choice != ToolChoice::None && !offered.is_empty();
     let called = called_names(request);
-    let tools: Vec<Value> = if request.tools.is_empty() {
+    let tools: Vec<Value> = if offered.is_empty() {
         called.iter().map(|name| tool_spec(name, "", json!({ "type": "object" }))).collect()
     } else if may_call || !called.is_empty() {
-        let tools = request.tools.iter();
+        let tools = offered.iter();
         tools
             .map(|tool| tool_spec(tool.name.as_str(), &tool.description, (*tool.parameters).clone()))
             .collect()

@@ -5,11 +5,12 @@
 
 use crate::dialect::{EncodedRequest, TransferMode, extra};
 use crate::profile::UpstreamProfile;
-use crate::vocabulary::{ClosedStep, Media, Message, ModelRequest, ToolChoice, UserPart};
+use crate::vocabulary::{ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition, UserPart};
 use serde_json::{Map, Value, json};
 
 pub(crate) fn encode(
     request: &ModelRequest,
+    offered: &[ToolDefinition],
     profile: &UpstreamProfile,
     transfer: TransferMode,
 ) -> EncodedRequest {
@@ -26,8 +27,8 @@ pub(crate) fn encode(
     let mut body = Map::new();
     body.insert("model".to_owned(), request.model.as_str().into());
     body.insert("messages".to_owned(), messages.into());
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
+    if !offered.is_empty() {
+        let tools = offered.iter().map(|tool| {
             json!({ "type": "function", "function":
                 { "name": tool.name, "description": tool.description, "parameters": *tool.parameters } })
         });
@@ -47,7 +48,12 @@ pub(crate) fn encode(
     }
     body.insert("stream".to_owned(), (transfer == TransferMode::Stream).into());
     extra::merge(&mut body, &request.settings.extra);
-    EncodedRequest { path: "/v2/chat".to_owned(), headers: Vec::new(), body: body.into() }
+    EncodedRequest {
+        path: "/v2/chat".to_owned(),
+        headers: Vec::new(),
+        body: body.into(),
+        tools_left_out: Vec::new(),
+    }
 }
 
 fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {

@@ -19,6 +19,7 @@ const SIGNATURE_PLACEHOLDER: &str = "skip_thought_signature_validator";
 
 pub(crate) fn encode(
     request: &ModelRequest,
+    offered: &[ToolDefinition],
     profile: &UpstreamProfile,
     transfer: TransferMode,
 ) -> EncodedRequest {
@@ -39,7 +40,7 @@ pub(crate) fn encode(
         body.insert("systemInstruction".to_owned(), json!({ "parts": [{ "text": instructions }] }));
     }
     body.insert("contents".to_owned(), contents.into());
-    tools(request, profile, &mut body);
+    tools(request, offered, profile, &mut body);
     let mut config = Map::new();
     if let Some(temperature) = request.settings.temperature {
         config.insert("temperature".to_owned(), temperature.into());
@@ -51,7 +52,12 @@ pub(crate) fn encode(
         body.insert("generationConfig".to_owned(), config.into());
     }
     extra::merge(&mut body, &request.settings.extra);
-    EncodedRequest { path: path(&request.model, transfer), headers: Vec::new(), body: body.into() }
+    EncodedRequest {
+        path: path(&request.model, transfer),
+        headers: Vec::new(),
+        body: body.into(),
+        tools_left_out: Vec::new(),
+    }
 }
 
 /// `/models/{model}:streamGenerateContent?alt=sse`; a model may be given with its collection (`tunedModels/x`).
@@ -79,15 +85,20 @@ fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
     }
 }
 
-fn tools(request: &ModelRequest, profile: &UpstreamProfile, body: &mut Map<String, Value>) {
+fn tools(
+    request: &ModelRequest,
+    offered: &[ToolDefinition],
+    profile: &UpstreamProfile,
+    body: &mut Map<String, Value>,
+) {
     let may_call = request.tool_choice != ToolChoice::None;
     let hosted = &request.settings.hosted;
-    let offers_functions = !request.tools.is_empty() && (may_call || profile.tool_choice_none);
+    let offers_functions = !offered.is_empty() && (may_call || profile.tool_choice_none);
     // There is no way to list one and to forbid it.
     let offers_hosted = !hosted.is_empty() && may_call;
     let mut tools = Vec::new();
     if offers_functions {
-        let declarations: Vec<Value> = request.tools.iter().map(declaration).collect();
+        let declarations: Vec<Value> = offered.iter().map(declaration).collect();
         tools.push(json!({ "functionDeclarations": declarations }));
     }
     if offers_hosted {

@@ -2,9 +2,15 @@
 //!
 //! The older field `parameters` is an OpenAPI subset that refuses `$ref`, `additionalProperties`, `oneOf` and more, so
 //! every schema would lose rules; `parametersJsonSchema` takes JSON Schema itself, of which it does not know `const`
-//! and wants nothing next to a `$ref`.
+//! and wants nothing next to a `$ref`. Fixed values are texts and numbers, and references that lead to themselves are refused
+//! where a property is required (<https://ai.google.dev/gemini-api/docs/structured-output#json-schema>).
 
-use serde_json::{Map, Value, json};
+use crate::dialect::tool_schema::{for_each_subschema, plain, references};
+use serde_json::{Value, json};
+
+/// Largest sum of `maxItems` in one tool. About 960 are too many for the API, which does not say why it refuses them
+/// (googleapis/python-genai#2170).
+const MAX_ITEMS_SUM: u64 = 500;
 
 /// The schema of a function's arguments, or none if it has no arguments: an object without properties is refused.
 pub(super) fn adapt(schema: &Value) -> Option<Value> {
@@ -16,41 +22,61 @@ pub(super) fn adapt(schema: &Value) -> Option<Value> {
                 Some(Value::Object(members)) => !members.is_empty(),
                 Some(_) => true,
             });
-    takes_something.then(|| subschema(schema))
+    let Some(members) = schema.as_object().filter(|_| takes_something) else { return None };
+    let is_recursive = !references::recursive_names(members).is_empty();
+    let mut adapted = Value::Object(if is_recursive { plain::plain(members) } else { members.clone() });
+    adapt_schema(&mut adapted);
+    if sum_of_max_items(&adapted) > MAX_ITEMS_SUM {
+        remove_max_items(&mut adapted);
+    }
+    Some(adapted)
 }
 
-fn subschema(schema: &Value) -> Value {
-    let Value::Object(members) = schema else {
-        // `true` allows anything, which an empty schema says as well.
-        return json!({});
+fn sum_of_max_items(schema: &Value) -> u64 {
+    let inside = match schema {
+        Value::Array(items) => items.iter().map(sum_of_max_items).fold(0, u64::saturating_add),
+        Value::Object(members) => members.values().map(sum_of_max_items).fold(0, u64::saturating_add),
+        _ => 0,
     };
-    let mut adapted = Map::new();
-    for (key, value) in members {
-        match (key.as_str(), value) {
-            ("$schema", _) => {}
-            ("const", value) => drop(adapted.insert("enum".to_owned(), json!([value]))),
-            // Schemas by name.
-            ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
-                let named: Map<_, _> =
-                    named.iter().map(|(name, schema)| (name.clone(), subschema(schema))).collect();
-                adapted.insert(key.clone(), named.into());
+    inside.saturating_add(schema.get("maxItems").and_then(Value::as_u64).unwrap_or(0))
+}
+
+/// Of every schema; a property of that name is no number.
+fn remove_max_items(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(remove_max_items),
+        Value::Object(members) => {
+            if members.get("maxItems").is_some_and(Value::is_number) {
+                members.shift_remove("maxItems");
             }
-            // Lists of schemas.
-            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
-                adapted.insert(key.clone(), schemas.iter().map(subschema).collect());
-            }
-            ("items" | "additionalProperties" | "not" | "contains", Value::Object(_)) => {
-                adapted.insert(key.clone(), subschema(value));
-            }
-            _ => drop(adapted.insert(key.clone(), value.clone())),
+            members.values_mut().for_each(remove_max_items);
+        }
+        _ => {}
+    }
+}
+
+/// Fixed values of other types are refused.
+fn is_taken(value: &Value) -> bool {
+    value.is_string() || value.is_number()
+}
+
+fn adapt_schema(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    if let Some(value) = members.shift_remove("const") {
+        members.insert("enum".to_owned(), json!([value]));
+    }
+    if let Some(Value::Array(values)) = members.get_mut("enum") {
+        values.retain(is_taken);
+        if values.is_empty() {
+            members.shift_remove("enum");
         }
     }
-    let has_siblings = adapted.keys().any(|key| !key.starts_with('$'));
-    if has_siblings && let Some(reference) = adapted.remove("$ref") {
+    for_each_subschema(members, &mut adapt_schema);
+    let has_siblings = members.keys().any(|key| !key.starts_with('$'));
+    if has_siblings && let Some(reference) = members.shift_remove("$ref") {
         // The description that belongs to the place stays there.
-        adapted.insert("anyOf".to_owned(), json!([{ "$ref": reference }]));
+        members.insert("anyOf".to_owned(), json!([{ "$ref": reference }]));
     }
-    Value::Object(adapted)
 }
 
 #[cfg(test)]
@@ -70,13 +96,13 @@ mod tests {
         check(plain.clone(), Some(plain));
         check(
             json!({
-                "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
                     "unit": {"$ref": "#/$defs/Unit", "description": "of the answer"},
                     "kind": {"const": "daily"},
                     "const": {"type": "array", "items": {"const": 1}},
-                    "any": true,
+                    "flag": {"type": "boolean", "enum": [true]},
+                    "if": {"if": {"const": 1}, "then": {"const": null}},
                 },
                 "$defs": {"Unit": {"oneOf": [{"const": "C"}, {"const": "F"}]}},
             }),
@@ -86,7 +112,8 @@ mod tests {
                     "unit": {"description": "of the answer", "anyOf": [{"$ref": "#/$defs/Unit"}]},
                     "kind": {"enum": ["daily"]},
                     "const": {"type": "array", "items": {"enum": [1]}},
-                    "any": {},
+                    "flag": {"type": "boolean"},
+                    "if": {"if": {"enum": [1]}, "then": {}},
                 },
                 "$defs": {"Unit": {"oneOf": [{"enum": ["C"]}, {"enum": ["F"]}]}},
             })),

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) fn encode(
     request: &ModelRequest,
+    offered: &[ToolDefinition],
     profile: &UpstreamProfile,
     transfer: TransferMode,
 ) -> EncodedRequest {
@@ -26,8 +27,8 @@ pub(crate) fn encode(
     let mut body = Map::new();
     body.insert("model".to_owned(), request.model.as_str().into());
     body.insert("messages".to_owned(), messages.into());
-    if request.tool_choice != ToolChoice::None && !request.tools.is_empty() {
-        body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+    if request.tool_choice != ToolChoice::None && !offered.is_empty() {
+        body.insert("tools".to_owned(), offered.iter().map(tool).collect());
     }
     body.insert("stream".to_owned(), (transfer == TransferMode::Stream).into());
     let mut options = Map::new();
@@ -41,7 +42,12 @@ pub(crate) fn encode(
         body.insert("options".to_owned(), options.into());
     }
     extra::merge(&mut body, &request.settings.extra);
-    EncodedRequest { path: "/api/chat".to_owned(), headers: Vec::new(), body: body.into() }
+    EncodedRequest {
+        path: "/api/chat".to_owned(),
+        headers: Vec::new(),
+        body: body.into(),
+        tools_left_out: Vec::new(),
+    }
 }
 
 fn tool(tool: &ToolDefinition) -> Value {

@@ -4,13 +4,14 @@ use crate::dialect::{Dialect, EncodedRequest, TransferMode, extra};
 use crate::profile::{ReasoningEcho, ToolIdFormat, UpstreamProfile};
 use crate::vocabulary::{
     Call, CallKind, CallOutcome, ClosedStep, Media, Message, ModelRequest, ProviderState, ToolChoice,
-    UserPart,
+    ToolDefinition, UserPart,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
 pub(crate) fn encode(
     request: &ModelRequest,
+    offered: &[ToolDefinition],
     profile: &UpstreamProfile,
     transfer: TransferMode,
 ) -> EncodedRequest {
@@ -19,8 +20,8 @@ pub(crate) fn encode(
     body.insert("messages".into(), Value::Array(messages(request, profile)));
     // Without `tool_choice: none` the last step goes without tools at all.
     let offers_tools = request.tool_choice != ToolChoice::None || profile.tool_choice_none;
-    if !request.tools.is_empty() && offers_tools {
-        let tools = request.tools.iter().map(|tool| {
+    if !offered.is_empty() && offers_tools {
+        let tools = offered.iter().map(|tool| {
             json!({"type": "function", "function": {
                 "name": tool.name, "description": tool.description, "parameters": *tool.parameters,
             }})
@@ -54,7 +55,12 @@ pub(crate) fn encode(
         body.insert("prompt_cache_key".to_owned(), key.into());
     }
     extra::merge(&mut body, &request.settings.extra);
-    EncodedRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Value::Object(body) }
+    EncodedRequest {
+        path: "/chat/completions".into(),
+        headers: Vec::new(),
+        body: Value::Object(body),
+        tools_left_out: Vec::new(),
+    }
 }
 
 fn messages(request: &ModelRequest, profile: &UpstreamProfile) -> Vec<Value> {

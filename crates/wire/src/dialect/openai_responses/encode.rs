@@ -17,6 +17,7 @@ use std::borrow::Cow;
 
 pub(crate) fn encode(
     request: &ModelRequest,
+    offered: &[ToolDefinition],
     profile: &UpstreamProfile,
     transfer: TransferMode,
 ) -> EncodedRequest {
@@ -36,8 +37,8 @@ pub(crate) fn encode(
     body.insert("input".to_owned(), items.into());
     let may_call = request.tool_choice != ToolChoice::None;
     let hosted = &request.settings.hosted;
-    if !(request.tools.is_empty() && hosted.is_empty()) && (may_call || profile.tool_choice_none) {
-        let tools = request.tools.iter().map(tool).chain(hosted.iter().copied().map(hosted_tool));
+    if !(offered.is_empty() && hosted.is_empty()) && (may_call || profile.tool_choice_none) {
+        let tools = offered.iter().map(tool).chain(hosted.iter().copied().map(hosted_tool));
         body.insert("tools".to_owned(), tools.collect());
         let choice = match &request.tool_choice {
             ToolChoice::Auto => None,
@@ -70,7 +71,12 @@ pub(crate) fn encode(
         body.insert("prompt_cache_key".to_owned(), key.into());
     }
     extra::merge(&mut body, &request.settings.extra);
-    EncodedRequest { path: "/responses".to_owned(), headers: Vec::new(), body: body.into() }
+    EncodedRequest {
+        path: "/responses".to_owned(),
+        headers: Vec::new(),
+        body: body.into(),
+        tools_left_out: Vec::new(),
+    }
 }
 
 /// `strict` would refuse most schemas (every property required, nothing optional), and is on if it is left out.

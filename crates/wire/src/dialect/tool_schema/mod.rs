@@ -1,0 +1,167 @@
+//! Definitions of tools as providers take them.
+//!
+//! A provider that dislikes one schema refuses the whole request, and every later one: even "Hi" fails. So what is sent is
+//! made from the tool's own schema, which stays what arguments are checked against:
+//!
+//! 1. [`normal`]: one draft (2020-12) and no member of a wrong type, for every dialect. OpenAI and Anthropic check a schema
+//!    against its metaschema ("JSON schema is invalid. It must match JSON Schema draft 2020-12", "[…] is not of type
+//!    'object', 'boolean'"), Ollama reads it into Go structs.
+//! 2. [`top`]: one object with properties and no union, for every dialect. Anthropic: "input_schema does not support oneOf,
+//!    allOf, or anyOf at the top level"; OpenAI: "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/
+//!    'enum'/'not' at the top level", "object schema missing properties" (makenotion/notion-mcp-server#341,
+//!    zereight/gitlab-mcp#550, xpzouying/xiaohongshu-mcp#677).
+//! 3. [`argument_names`]: names of arguments that Anthropic and Bedrock take (beautyfree/appstore-connect-mcp#1).
+//! 4. [`plain`]: what is left where a server turns schemas into grammars or has a flavor of its own (Moonshot, llama.cpp), by
+//!    the profile or after a refusal.
+//!
+//! A rule that is left out is no rule that is lost: the model learns of it when the check refuses its arguments.
+
+pub(super) mod argument_names;
+pub(super) mod normal;
+pub(super) mod plain;
+pub(super) mod references;
+mod top;
+
+use super::Dialect;
+use crate::profile::{ToolSchemaForm, UpstreamProfile};
+use crate::vocabulary::{ModelRequest, ToolDefinition, WireName};
+use argument_names::ArgumentNames;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Deepest nesting of schemas that is sent, in levels; what lies deeper may be anything. Gemini has a limit ("exceeds the
+/// maximum allowed nesting depth", google-gemini/gemini-cli#5923) and names none; real tools have at most a dozen.
+pub(super) const SCHEMA_DEPTH_MAX: usize = 16;
+
+/// What a request offers, as its dialect takes it.
+pub(super) struct AdaptedTools {
+    pub tools: Vec<ToolDefinition>,
+    /// Tools beyond the number that the upstream takes.
+    pub left_out: Vec<WireName>,
+    pub names: ArgumentNames,
+}
+
+/// The tools of a request.
+pub(super) fn adapt(dialect: Dialect, request: &ModelRequest, profile: &UpstreamProfile) -> AdaptedTools {
+    let most = profile.tools_max.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    let (offered, beyond) = request.tools.split_at(request.tools.len().min(most));
+    let names = ArgumentNames::of(dialect, offered);
+    let tools = offered.iter().map(|tool| {
+        let mut schema = standard(&tool.parameters);
+        if profile.tool_schemas == ToolSchemaForm::Plain {
+            schema = plain::plain(&schema);
+        }
+        names.rename_properties(&tool.name, &mut schema);
+        ToolDefinition { parameters: Arc::new(Value::Object(schema)), ..tool.clone() }
+    });
+    let tools = tools.collect();
+    AdaptedTools { tools, left_out: beyond.iter().map(|tool| tool.name.clone()).collect(), names }
+}
+
+/// The schema of a tool's arguments as every provider of JSON Schema takes it.
+fn standard(schema: &Value) -> Map<String, Value> {
+    let mut schema = normal::normalize(schema);
+    top::flatten(&mut schema);
+    schema
+}
+
+/// The arguments of earlier calls under the names that this request offers.
+pub(super) fn with_wire_arguments<'r>(
+    request: &'r ModelRequest,
+    names: &ArgumentNames,
+) -> Cow<'r, ModelRequest> {
+    if names.is_empty() || !request.messages.iter().any(|message| names.concern(message)) {
+        return Cow::Borrowed(request);
+    }
+    let messages = request.messages.iter().map(|message| names.to_wire(message)).collect();
+    Cow::Owned(ModelRequest { messages, ..request.clone() })
+}
+
+/// Every schema directly inside a schema.
+pub(super) fn for_each_subschema(schema: &mut Map<String, Value>, visit: &mut impl FnMut(&mut Value)) {
+    for (keyword, value) in schema.iter_mut() {
+        match (Keyword::of(keyword), value) {
+            (Keyword::SchemasByName, Value::Object(named)) => named.values_mut().for_each(&mut *visit),
+            (Keyword::Schemas, Value::Array(schemas)) => schemas.iter_mut().for_each(&mut *visit),
+            (Keyword::Schema, schema) => visit(schema),
+            _ => {}
+        }
+    }
+}
+
+/// The same, to be read.
+fn subschemas(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    schema.iter().flat_map(|(keyword, value)| match (Keyword::of(keyword), value) {
+        (Keyword::SchemasByName, Value::Object(named)) => named.values().collect(),
+        (Keyword::Schemas, Value::Array(schemas)) => schemas.iter().collect(),
+        (Keyword::Schema, schema) => vec![schema],
+        _ => Vec::new(),
+    })
+}
+
+/// The value that a keyword of JSON Schema takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keyword {
+    /// A schema.
+    Schema,
+    /// A list of schemas, at least one.
+    Schemas,
+    /// An object of schemas.
+    SchemasByName,
+    /// One or several names of types.
+    Type,
+    /// A list of any values, at least one.
+    Values,
+    /// A list of different texts.
+    Names,
+    /// A list of different texts by name.
+    NamesByName,
+    Text,
+    Number,
+    /// Not negative, and whole.
+    Count,
+    Flag,
+    /// Anything: an annotation, or a keyword that nobody here knows.
+    Any,
+    /// Nothing that a model or a provider needs.
+    Unsent,
+}
+
+impl Keyword {
+    fn of(name: &str) -> Self {
+        match name {
+            "items"
+            | "additionalProperties"
+            | "contains"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "propertyNames"
+            | "unevaluatedItems"
+            | "unevaluatedProperties"
+            | "contentSchema" => Self::Schema,
+            "anyOf" | "oneOf" | "allOf" | "prefixItems" => Self::Schemas,
+            "properties" | "patternProperties" | "$defs" | "dependentSchemas" => Self::SchemasByName,
+            "type" => Self::Type,
+            "enum" => Self::Values,
+            "required" => Self::Names,
+            "dependentRequired" => Self::NamesByName,
+            "description" | "title" | "format" | "pattern" | "$ref" | "contentEncoding"
+            | "contentMediaType" => Self::Text,
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => Self::Number,
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
+            | "minContains" | "maxContains" => Self::Count,
+            "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => Self::Flag,
+            // References are made local by their `$ref` alone; the version is that of this form.
+            "$schema" | "$id" | "id" | "$anchor" | "$dynamicAnchor" | "$dynamicRef" | "$recursiveAnchor"
+            | "$recursiveRef" | "$vocabulary" | "$comment" | "dependencies" | "additionalItems"
+            | "nullable" => Self::Unsent,
+            _ => Self::Any,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

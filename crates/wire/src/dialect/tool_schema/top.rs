@@ -1,0 +1,208 @@
+//! One object at the top, without a union.
+
+use super::references;
+use serde_json::{Map, Value, json};
+
+/// Keywords that are refused at the top, whatever they say.
+const REFUSED_AT_TOP: [&str; 7] = ["$ref", "anyOf", "oneOf", "allOf", "enum", "const", "not"];
+/// Deepest nesting of unions and references that is followed.
+const UNIONS_DEPTH_MAX: usize = 8;
+/// Most schemas that are read for one tool.
+const SCHEMAS_READ_MAX: usize = 500;
+/// Most alternatives whose sets of arguments are written out.
+const ALTERNATIVES_LISTED_MAX: usize = 12;
+
+/// Makes the schema one object that names the properties of all alternatives; what one of them requires and the others do
+/// not is written into the description.
+pub(super) fn flatten(schema: &mut Map<String, Value>) {
+    if REFUSED_AT_TOP.iter().any(|keyword| schema.contains_key(*keyword)) {
+        let definitions = match schema.get("$defs") {
+            Some(Value::Object(definitions)) => definitions.clone(),
+            _ => Map::new(),
+        };
+        let object = ObjectArguments::of(schema, &definitions, 0, &mut 0);
+        schema.retain(|keyword, _| !REFUSED_AT_TOP.contains(&keyword.as_str()));
+        let description = object.description(schema.get("description").and_then(Value::as_str));
+        schema.extend(description.map(|text| ("description".to_owned(), text.into())));
+        schema.insert("properties".to_owned(), object.properties.into());
+        if !object.required.is_empty() {
+            schema.insert("required".to_owned(), json!(object.required));
+        }
+        references::drop_unused(schema);
+    }
+    schema.insert("type".to_owned(), "object".into());
+    schema.entry("properties").or_insert_with(|| json!({}));
+}
+
+/// The arguments that an object schema names.
+#[derive(Clone, Default)]
+struct ObjectArguments {
+    description: Option<String>,
+    properties: Map<String, Value>,
+    required: Vec<String>,
+    /// Sets of arguments of which one must be there: what each requires beyond [`Self::required`], with fixed values.
+    alternatives: Vec<Vec<String>>,
+}
+
+impl ObjectArguments {
+    fn of(
+        schema: &Map<String, Value>,
+        definitions: &Map<String, Value>,
+        depth: usize,
+        read: &mut usize,
+    ) -> Self {
+        *read += 1;
+        let mut object = Self {
+            description: schema.get("description").and_then(Value::as_str).map(str::to_owned),
+            properties: schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default(),
+            required: names(schema.get("required")),
+            alternatives: Vec::new(),
+        };
+        if depth == UNIONS_DEPTH_MAX || *read >= SCHEMAS_READ_MAX {
+            return object;
+        }
+        let mut inside = |schema: &Value| {
+            let members = schema.as_object().filter(|members| can_be_object(members))?;
+            Some(Self::of(members, definitions, depth + 1, read))
+        };
+        let all = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        for part in references::target(definitions, schema).into_iter().chain(all).filter_map(&mut inside) {
+            object.require_also(part);
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(alternatives)) = schema.get(keyword) {
+                object.require_one_of(alternatives.iter().filter_map(&mut inside).collect());
+            }
+        }
+        object
+    }
+
+    fn require_also(&mut self, other: Self) {
+        for (name, schema) in other.properties {
+            match self.properties.get_mut(&name) {
+                Some(known) if *known != schema => {
+                    *known = json!({ "allOf": [known.take(), schema] });
+                }
+                Some(_) => {}
+                None => _ = self.properties.insert(name, schema),
+            }
+        }
+        for name in other.required {
+            if !self.required.contains(&name) {
+                self.required.push(name);
+            }
+        }
+        self.description = self.description.take().or(other.description);
+        if self.alternatives.is_empty() {
+            self.alternatives = other.alternatives;
+        }
+    }
+
+    fn require_one_of(&mut self, alternatives: Vec<Self>) {
+        let Some(first) = alternatives.first() else { return };
+        let common: Vec<String> = first
+            .required
+            .iter()
+            .filter(|name| alternatives.iter().all(|one| one.required.contains(name)))
+            .filter(|name| !self.required.contains(name))
+            .cloned()
+            .collect();
+        let fixed = |object: &Self, name: &String| {
+            let value = object.properties.get(name)?.get("const")?;
+            Some(format!("{name} = {value}"))
+        };
+        let beyond = |object: &Self| {
+            let names = object.required.iter().filter(|name| !self.required.contains(name));
+            names
+                .filter_map(|name| match fixed(object, name) {
+                    Some(value) => Some(value),
+                    None => (!common.contains(name)).then(|| name.clone()),
+                })
+                .collect::<Vec<_>>()
+        };
+        let sets: Vec<Vec<String>> = alternatives.iter().map(beyond).collect();
+        if self.alternatives.is_empty() && sets.iter().any(|set| *set != sets[0]) {
+            self.alternatives = sets;
+        }
+        self.required.extend(common);
+        for (name, schema) in alternatives.into_iter().flat_map(|one| one.properties) {
+            match self.properties.get_mut(&name) {
+                Some(known) => *known = either(known.take(), schema),
+                None => _ = self.properties.insert(name, schema),
+            }
+        }
+    }
+
+    /// What the schema says of itself, with the alternatives.
+    fn description(&self, own: Option<&str>) -> Option<String> {
+        let own = own.or(self.description.as_deref());
+        let listed: Vec<String> = self
+            .alternatives
+            .iter()
+            .filter(|set| !set.is_empty())
+            .take(ALTERNATIVES_LISTED_MAX)
+            .map(|set| format!("({})", set.join(", ")))
+            .collect();
+        if listed.is_empty() {
+            return own.map(str::to_owned);
+        }
+        let alternatives = format!("Needs one of these sets of arguments: {}.", listed.join(" or "));
+        Some(own.map_or_else(|| alternatives.clone(), |own| format!("{own}\n{alternatives}")))
+    }
+}
+
+/// A schema that takes what either does.
+fn either(one: Value, other: Value) -> Value {
+    if one == other {
+        return one;
+    }
+    if let (Some(mut values), Some(more)) = (fixed_values(&one), fixed_values(&other)) {
+        more.into_iter().for_each(|value| {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        });
+        let mut merged = one.as_object().cloned().unwrap_or_default();
+        merged.shift_remove("const");
+        merged.insert("enum".to_owned(), values.into());
+        return merged.into();
+    }
+    let mut alternatives = match one {
+        // Made here for the alternatives before.
+        Value::Object(mut members) if members.len() == 1 && members.contains_key("anyOf") => {
+            match members.shift_remove("anyOf") {
+                Some(Value::Array(alternatives)) => alternatives,
+                _ => Vec::new(),
+            }
+        }
+        one => vec![one],
+    };
+    if !alternatives.contains(&other) {
+        alternatives.push(other);
+    }
+    json!({ "anyOf": alternatives })
+}
+
+/// The values of a schema that lists them and says little else.
+fn fixed_values(schema: &Value) -> Option<Vec<Value>> {
+    let members = schema.as_object()?;
+    let is_plain =
+        |keyword: &String| matches!(keyword.as_str(), "const" | "enum" | "type" | "description" | "title");
+    if !members.keys().all(is_plain) {
+        return None;
+    }
+    match (members.get("const"), members.get("enum")) {
+        (Some(value), None) => Some(vec![value.clone()]),
+        (None, Some(Value::Array(values))) => Some(values.clone()),
+        _ => None,
+    }
+}
+
+fn can_be_object(schema: &Map<String, Value>) -> bool {
+    !schema.contains_key("type") || super::normal::has_type(schema, "object")
+}
+
+fn names(list: Option<&Value>) -> Vec<String> {
+    let names = list.and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
