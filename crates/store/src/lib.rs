@@ -54,13 +54,13 @@ pub use catalog::{
     ConversationFilter, ConversationLabels, ConversationRow, ConversationSummary, ConversationUsage,
     DocumentKind, DocumentPrecondition, FileRow, IDEMPOTENCY_MS, IdempotencyKey, ImportedConversation,
     KeyLimits, KeyRow, LAST_USED_INTERVAL_MS, MetricSamples, NamedCount, NewConversation, NewDocument,
-    NewFile, NewRemembered, NewTurnRow, OpenTurn, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PagePosition,
+    NewFile, NewRemembered, NewTurnRow, NextTurn, OpenTurn, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PagePosition,
     PageRequest, PathTurn, PersonChange, PersonRow, PutOutcome, RatingValue, RawExtent, RawId, RawRow,
     RememberedRow, RemovalOutcome, RemovalSummary, ResultPage, RetentionCutoffs, STATUS_RUNNING, SampleRange,
     SampleRows, SearchHit, SearchHitPart, ShareRow, StoredDocument, TitleSource, TurnCharge, TurnCounts,
-    TurnCreation, TurnEnd, TurnFilter, TurnHistoryRow, TurnParent, TurnPlacement, TurnRating, TurnRow,
-    TurnSample, TurnSummary, TurnTiming, UsageCount, UsageExceeded, UsageLimits, UsageOwner, UsagePeriod,
-    UsageReport,
+    TurnCreation, TurnEnd, TurnFilter, TurnHistoryRow, TurnParent, TurnPlacement, TurnRating, TurnRefusal,
+    TurnRow, TurnSample, TurnSummary, TurnTiming, UsageCount, UsageExceeded, UsageLimits, UsageOwner,
+    UsagePeriod, UsageReport,
 };
 
 // The bytes of files, by their hash.

@@ -9,12 +9,13 @@ use crate::error::ApiError;
 use crate::people;
 use crate::principal::Principal;
 use crate::stamps::new_id;
-use crate::user_agents;
+use crate::{turn_log, user_agents};
 use std::time::Duration;
 use throughline::{StoredTurn, TurnRequest};
 use throughline_engine::{ConversationId, MessageId, TurnId};
 use throughline_store::{
-    IdempotencyKey, NewTurnRow as NewRow, TurnCreation, TurnParent, TurnPlacement, TurnRow,
+    IdempotencyKey, NewTurnRow as NewRow, NextTurn, TurnCreation, TurnParent, TurnPlacement, TurnRefusal,
+    TurnRow,
 };
 use throughline_wire::UserPart;
 
@@ -103,8 +104,8 @@ impl Hub {
     ///
     /// # Errors
     /// Reasons that keep it from starting; later failures are events. 409 `conversation_busy`: a turn of the
-    /// conversation is running, its id is in `turn_id`. One that waits for a person or a client is ended instead. 422 `idempotency_key_reused`. 429 `too_many_turns`. 503
-    /// `stopping`. 507 `no_room`.
+    /// conversation is running, its id is in `turn_id`. One that waits for a person or a client is ended instead. 422
+    /// `idempotency_key_reused`. 429 `too_many_turns`, `usage_limit`. 503 `stopping`. 507 `no_room`.
     pub async fn start_turn(&self, principal: &Principal, new: TurnSpec) -> Result<StartedTurn, ApiError> {
         let inner = &self.0;
         if inner.stopping.is_cancelled() {
@@ -135,7 +136,7 @@ impl Hub {
             StartAttempt::Started(started) => Ok(started),
             StartAttempt::Busy(turn)
                 if self.wait_for_finalize(user, &turn).await
-                    || self.end_wait_for(principal, &new, &turn).await? =>
+                    || self.end_wait_for(principal, &new, &turn, now).await? =>
             {
                 match self.try_start(principal, new, now, &mut admission).await? {
                     StartAttempt::Started(started) => Ok(started),
@@ -152,18 +153,31 @@ impl Hub {
         principal: &Principal,
         new: &TurnSpec,
         turn: &str,
+        now: i64,
     ) -> Result<bool, ApiError> {
         let (inner, user) = (&self.0, principal.user.as_str());
-        if self.wait_of(&TurnId::new(turn)).is_none() {
+        let ConversationRef::Existing { conversation_id, parent } = &new.conversation else {
+            return Ok(false);
+        };
+        let turn_id = TurnId::new(turn);
+        if self.wait_of(&turn_id).is_none() {
             return Ok(false);
         }
-        if let ConversationRef::Existing { conversation_id, parent: ParentRef::Turn(parent) } =
-            &new.conversation
-        {
-            let row = inner.catalog.turn(user, &parent.turn_id).await?;
-            if row.and_then(|row| row.conversation_id).as_deref() != Some(conversation_id.as_str()) {
-                return Err(parent_not_found(&parent.turn_id));
-            }
+        let (parent, _) = self.parent_in(user, conversation_id, parent).await?;
+        let (waiting, _) = turn_log::fold_message(&*inner.log, &turn_id).await?;
+        let next = NextTurn {
+            conversation_id: conversation_id.clone(),
+            parent: parent.clone(),
+            charge: principal.charge(),
+            running_usage: Some(serde_json::to_value(waiting.usage).map_err(ApiError::internal)?),
+            now,
+        };
+        if let Some(refusal) = inner.catalog.refusal_of_next(user, next).await? {
+            return Err(refusal_error(refusal, Some(conversation_id), parent.as_ref(), now));
+        }
+        // An event that its turn does not have.
+        if let Err(HistoryError::Error(error)) = self.history(user, parent.as_ref()).await {
+            return Err(error);
         }
         user_agents::load_user_agents(&inner.app, &*inner.catalog, user).await?;
         let request = TurnRequest { user: Some(user.to_owned()), ..new.request.clone() };
@@ -188,19 +202,10 @@ impl Hub {
                 (TurnPlacement::NewConversation { id: new_id("conv_"), title: None }, None)
             }
             ConversationRef::Existing { conversation_id, parent: parent_ref } => {
-                let summary = inner.catalog.conversation(user, &conversation_id).await?;
-                let Some(summary) = summary else {
-                    let error = ApiError::not_found("conversation", &conversation_id);
-                    return Err(error.param("conversation_id"));
-                };
-                if let Some(running) = summary.running_turn_id {
+                let (parent, running) = self.parent_in(user, &conversation_id, &parent_ref).await?;
+                if let Some(running) = running {
                     return Ok(StartAttempt::Busy(running));
                 }
-                let parent = match parent_ref {
-                    ParentRef::Leaf => summary.conversation.leaf_id.map(TurnParent::after_turn),
-                    ParentRef::Root => None,
-                    ParentRef::Turn(parent) => Some(parent),
-                };
                 (TurnPlacement::InConversation { conversation_id, parent: parent.clone() }, parent)
             }
         };
@@ -259,13 +264,8 @@ impl Hub {
             TurnCreation::Replayed(row) => return Ok(StartAttempt::Started(replayed_turn(*row))),
             TurnCreation::KeyReused => return Err(idempotency_key_reused()),
             TurnCreation::ConversationBusy { turn_id } => return Ok(StartAttempt::Busy(turn_id)),
-            TurnCreation::ConversationNotFound => {
-                let id = conversation_id.unwrap_or_default();
-                return Err(ApiError::not_found("conversation", &id).param("conversation_id"));
-            }
-            TurnCreation::UsageExceeded(exceeded) => return Err(people::usage_exceeded(exceeded, now)),
-            TurnCreation::ParentNotFound => {
-                return Err(parent_not_found(&parent.map(|parent| parent.turn_id).unwrap_or_default()));
+            TurnCreation::Refused(refusal) => {
+                return Err(refusal_error(refusal, conversation_id.as_deref(), parent.as_ref(), now));
             }
         }
         let (turn_id, message_id) = (prepared.turn_id().clone(), prepared.message_id().clone());
@@ -284,6 +284,23 @@ impl Hub {
             return Err(ApiError::unavailable("store_unavailable", "the turn could not be logged", 5));
         }
         Ok(StartAttempt::Started(StartedTurn { turn_id, message_id, conversation_id, is_replay: false }))
+    }
+
+    /// The turn of a conversation that a new one continues, and the one that runs there.
+    async fn parent_in(
+        &self,
+        user: &str,
+        conversation_id: &str,
+        parent: &ParentRef,
+    ) -> Result<(Option<TurnParent>, Option<String>), ApiError> {
+        let summary = self.0.catalog.conversation(user, conversation_id).await?;
+        let summary = summary.ok_or_else(|| conversation_not_found(conversation_id))?;
+        let parent = match parent {
+            ParentRef::Leaf => summary.conversation.leaf_id.map(TurnParent::after_turn),
+            ParentRef::Root => None,
+            ParentRef::Turn(parent) => Some(parent.clone()),
+        };
+        Ok((parent, summary.running_turn_id))
     }
 
     /// An agent that the key may use is one of the configuration: anybody could give the same name to their own.
@@ -327,9 +344,25 @@ fn replayed_turn(row: TurnRow) -> StartedTurn {
     }
 }
 
-fn parent_not_found(id: &str) -> ApiError {
-    let error = ApiError::not_found("turn", id).param("parent_id");
-    error.remedy("the parent must be a turn of the same conversation")
+fn refusal_error(
+    refusal: TurnRefusal,
+    conversation_id: Option<&str>,
+    parent: Option<&TurnParent>,
+    now: i64,
+) -> ApiError {
+    match refusal {
+        TurnRefusal::ConversationNotFound => conversation_not_found(conversation_id.unwrap_or_default()),
+        TurnRefusal::ParentNotFound => {
+            let id = parent.map_or("", |parent| parent.turn_id.as_str());
+            let error = ApiError::not_found("turn", id).param("parent_id");
+            error.remedy("the parent must be a turn of the same conversation")
+        }
+        TurnRefusal::UsageExceeded(exceeded) => people::usage_exceeded(exceeded, now),
+    }
+}
+
+fn conversation_not_found(id: &str) -> ApiError {
+    ApiError::not_found("conversation", id).param("conversation_id")
 }
 
 fn idempotency_key_reused() -> ApiError {

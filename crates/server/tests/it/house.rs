@@ -32,7 +32,11 @@ impl House {
     }
 
     pub async fn start_with(model: impl FakeModel, settings: ServerSettings) -> Self {
-        let inner = TestServer::start(model).await;
+        Self::around(TestServer::start(model).await, settings).await
+    }
+
+    /// The gate of this server.
+    pub async fn around(inner: TestServer, settings: ServerSettings) -> Self {
         let settings = ServerSettings { listen: ([127, 0, 0, 1], 0).into(), ..settings };
         let gate = Gate::new(&settings, Arc::new(inner.state.catalog.clone()));
         let bound = HttpServer::bind(&settings).unwrap();

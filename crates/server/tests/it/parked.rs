@@ -1,12 +1,13 @@
 //! Turns that wait for a person or a client alone are parked: they lock nobody out, and there are not too many of them.
 
+use crate::house::House;
 use crate::support::check_stream::{Answer, check_stream};
 use crate::support::{self, Socket, TestServer, eventually};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use throughline::config::ServerLimits;
+use throughline::config::{ServerLimits, ServerSettings};
 use throughline::tools::{Effect, NoArguments, ToolContext, ToolQuestion, tool};
 use throughline::{ApprovalMode, ThroughlineBuilder};
 use throughline_testkit::seen::SeenMessage;
@@ -387,27 +388,40 @@ async fn a_turn_that_makes_room_is_gone_at_once() {
 /// The wait of a conversation's turn ends, truthfully, where somebody goes on without it.
 #[tokio::test]
 async fn a_conversation_says_what_it_waits_for_and_a_new_turn_ends_the_wait() {
-    let server = serve_asking(ServerLimits::default()).await;
-    let (_, started) = server.post("/v1/turns", support::saying("Note")).await;
+    let house = House::around(serve_asking(ServerLimits::default()).await, ServerSettings::default()).await;
+    let server = &house.inner;
+    house.done("POST", "/v1/users", json!({"name": "ada"})).await;
+    let key = async |limits: Value| house.key("ada", json!({"limits": limits})).await;
+    let free = &key(json!({})).await;
+    let one_token = &key(json!({"tokens_per_day_max": 1})).await;
+    let no_turn = &key(json!({"turns_per_day_max": 0})).await;
+    let (_, started) = house.ask(one_token, "POST", "/v1/turns", support::saying("Note")).await;
     let (turn, conversation) =
         (started["turn_id"].as_str().unwrap(), started["conversation_id"].as_str().unwrap());
-    all_wait(&server, 1).await;
+    all_wait(server, 1).await;
     let path = format!("/v1/conversations/{conversation}");
     assert_eq!(server.get(&path).await.1["waits_for"], "approval");
     assert_eq!(server.get("/v1/conversations").await.1["items"][0]["waits_for"], "approval");
 
     // What cannot be started ends nothing.
-    for wrong in [json!({"agent": "nobody"}), json!({"parent_id": "turn_0"})] {
+    for (key, wrong, expected) in [
+        (free, json!({"agent": "nobody"}), (400, "unknown_agent")),
+        (free, json!({"parent_id": "turn_0"}), (404, "not_found")),
+        (free, json!({"parent_id": turn, "parent_seq": 9_999}), (400, "no_such_event")),
+        (no_turn, json!({}), (429, "usage_limit")),
+        // The tokens of the turn that waits are counted when it ends: it would be in its own way.
+        (one_token, json!({}), (429, "usage_limit")),
+    ] {
         let mut body = turn_with("Hi", json!({"conversation_id": conversation}));
         body.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
-        let (status, error) = server.post("/v1/turns", body).await;
-        assert!((400..=404).contains(&status), "{status} {error}");
+        let (status, error) = house.ask(key, "POST", "/v1/turns", body).await;
+        assert_eq!((status, error["error"]["code"].as_str().unwrap()), expected, "{wrong}: {error}");
         assert_eq!(server.get(&path).await.1["waits_for"], "approval", "after {wrong}: {error}");
     }
     let next = turn_with("Hi", json!({"conversation_id": conversation}));
     let (status, went_on) = server.post("/v1/turns", next).await;
     assert_eq!(status, 201, "{went_on}");
-    let (status, notice) = end_of(&server, turn).await;
+    let (status, notice) = end_of(server, turn).await;
     assert_eq!(status, "cancelled");
     assert!(notice.contains("Ended by a new message"), "{notice}");
     let (_, ended) = server.get(&format!("/v1/turns/{turn}")).await;

@@ -9,11 +9,11 @@ use super::{
     CallCounts, CallFilter, CallRow, Catalog, CatalogLimits, ConversationChange, ConversationFilter,
     ConversationLabels, ConversationRow, ConversationSummary, ConversationUsage, DocumentKind, FileRow,
     IdempotencyKey, ImportedConversation, KeyLimits, KeyRow, MetricSamples, NewConversation, NewDocument,
-    NewFile, NewRemembered, NewTurnRow, OpenTurn, PageRequest, PathTurn, PersonChange, PersonRow, PutOutcome,
-    RawExtent, RawId, RawRow, RememberedRow, RemovalOutcome, RemovalSummary, ResultPage, RetentionCutoffs,
-    SampleRange, SearchHit, ShareRow, StoredDocument, TurnCharge, TurnCounts, TurnCreation, TurnEnd,
-    TurnFilter, TurnHistoryRow, TurnRating, TurnRow, TurnSummary, UsageCount, UsageExceeded, UsageOwner,
-    UsageReport,
+    NewFile, NewRemembered, NewTurnRow, NextTurn, OpenTurn, PageRequest, PathTurn, PersonChange, PersonRow,
+    PutOutcome, RawExtent, RawId, RawRow, RememberedRow, RemovalOutcome, RemovalSummary, ResultPage,
+    RetentionCutoffs, SampleRange, SearchHit, ShareRow, StoredDocument, TurnCharge, TurnCounts, TurnCreation,
+    TurnEnd, TurnFilter, TurnHistoryRow, TurnRating, TurnRefusal, TurnRow, TurnSummary, UsageCount,
+    UsageExceeded, UsageOwner, UsageReport,
 };
 use crate::error::StoreError;
 use crate::log::Durability::{self, Power, Process};
@@ -157,7 +157,7 @@ macro_rules! owned_arguments {
 
 owned_arguments!(i64, u32, u64, NewTurnRow, TurnEnd, NewConversation, ImportedConversation, RetentionCutoffs);
 owned_arguments!(Vec<CallRow>, DocumentKind, NewDocument, NewRemembered, KeyRow, NewFile);
-owned_arguments!(ConversationChange, ShareRow);
+owned_arguments!(ConversationChange, ShareRow, NextTurn);
 owned_arguments!(KeyLimits, PersonRow, PersonChange, TurnCharge, UsageCount, Option<TurnRating>);
 
 /// Implements a trait for every backend. A row is: what the statements run on, the method, and its statements. The
@@ -196,6 +196,9 @@ catalog_methods! {
     statements {
         write(Process, user) create_turn(user: &str, turn: NewTurnRow) -> TurnCreation
             = |db, limits| turns::create(db, &limits, &user, &turn);
+        // It writes nothing, and takes the locks of what it asks for.
+        write(Process, user) refusal_of_next(user: &str, next: NextTurn) -> Option<TurnRefusal>
+            = |db, limits| turns::refusal_of_next(db, &limits, &user, &next);
         read() turn(user: &str, turn_id: &str) -> Option<TurnRow>
             = |db| turns::get(db, &user, &turn_id);
         read() turn_by_idempotency_key(user: &str, key: &IdempotencyKey, now: i64) -> Option<TurnCreation>

@@ -43,9 +43,9 @@ pub use raw::{RawExtent, RawId, RawRow};
 pub use samples::{CallSample, MetricSamples, SampleRange, SampleRows, TurnSample};
 pub use shares::ShareRow;
 pub use turns::{
-    IDEMPOTENCY_MS, IdempotencyKey, NewTurnRow, OpenTurn, PathTurn, RatingValue, STATUS_RUNNING, TurnCounts,
-    TurnCreation, TurnEnd, TurnFilter, TurnHistoryRow, TurnParent, TurnPlacement, TurnRating, TurnRow,
-    TurnSummary, TurnTiming,
+    IDEMPOTENCY_MS, IdempotencyKey, NewTurnRow, NextTurn, OpenTurn, PathTurn, RatingValue, STATUS_RUNNING,
+    TurnCounts, TurnCreation, TurnEnd, TurnFilter, TurnHistoryRow, TurnParent, TurnPlacement, TurnRating,
+    TurnRefusal, TurnRow, TurnSummary, TurnTiming,
 };
 
 use crate::error::StoreError;
@@ -90,6 +90,13 @@ pub trait Catalog: Send + Sync {
     /// # Errors
     /// [`StoreError::Exists`]: the id of turn or conversation is taken, whoever has it.
     async fn create_turn(&self, user: &str, turn: NewTurnRow) -> Result<TurnCreation, StoreError>;
+
+    /// Reason that [`create_turn`](Self::create_turn) would refuse a turn even after the one that runs in its conversation
+    /// has ended; `None`: nothing speaks against it now. Writes nothing.
+    ///
+    /// # Errors
+    /// As for [`create_turn`](Self::create_turn), be it [`StoreError::OverLimit`].
+    async fn refusal_of_next(&self, user: &str, next: NextTurn) -> Result<Option<TurnRefusal>, StoreError>;
 
     async fn turn(&self, user: &str, turn_id: &str) -> Result<Option<TurnRow>, StoreError>;
 

@@ -97,12 +97,32 @@ pub enum TurnCreation {
     KeyReused,
     /// A turn of the conversation is still running. Nothing was written.
     ConversationBusy { turn_id: String },
-    /// There is no such conversation. Nothing was written.
+    /// It may not begin. Nothing was written.
+    Refused(TurnRefusal),
+}
+
+/// Reason that a turn may not begin, whether or not another one runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnRefusal {
+    /// There is no such conversation.
     ConversationNotFound,
-    /// The conversation has no such turn. Nothing was written.
+    /// The conversation has no such turn.
     ParentNotFound,
-    /// The person or the key has used up what it may. Nothing was written.
+    /// The person or the key has used up what it may.
     UsageExceeded(UsageExceeded),
+}
+
+/// A turn that is to follow the one that runs in its conversation, before that one is ended for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NextTurn {
+    pub conversation_id: String,
+    /// As in [`TurnPlacement::InConversation`].
+    pub parent: Option<TurnParent>,
+    pub charge: TurnCharge,
+    /// Usage of the turn that runs, which is counted when it ends.
+    pub running_usage: Option<Value>,
+    /// Milliseconds since 1970.
+    pub now: i64,
 }
 
 /// A turn as it is kept.

@@ -145,11 +145,19 @@ async fn delete_rest(
     Ok(())
 }
 
-/// The limit of a user or a key that is reached.
-pub(crate) async fn exceeded_limit(
+/// Tokens of a turn that runs: they are counted when it ends, for its user and for its key.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UncountedUsage {
+    pub key_id: Option<String>,
+    pub tokens: u64,
+}
+
+/// The limit of a user or a key that is reached, with what is not counted yet.
+pub(super) async fn exceeded_limit(
     db: &mut dyn CatalogDb,
     user: &str,
     charge: &TurnCharge,
+    uncounted: &UncountedUsage,
     now: i64,
 ) -> Result<Option<UsageExceeded>, StoreError> {
     let key = charge.key_id.as_deref();
@@ -160,7 +168,11 @@ pub(crate) async fn exceeded_limit(
     for (owner, limits, is_of_key) in limited {
         let Some(owner) = owner.filter(|_| !limits.is_unlimited()) else { continue };
         let used = usage_of(db, &[owner.stored()], now).await?;
-        let used = used.into_iter().next().map(|(_, used)| used).unwrap_or_default();
+        let mut used = used.into_iter().next().map(|(_, used)| used).unwrap_or_default();
+        if !is_of_key || uncounted.key_id == charge.key_id {
+            used.today.tokens = used.today.tokens.saturating_add(uncounted.tokens);
+            used.month.tokens = used.month.tokens.saturating_add(uncounted.tokens);
+        }
         if let Some((limit, max, period)) = limits.exceeded(&used) {
             let free_at = period.next_start(now);
             return Ok(Some(UsageExceeded { limit, max, is_of_key, free_at }));
@@ -177,7 +189,7 @@ pub(crate) async fn charge(
     count: UsageCount,
     now: i64,
 ) -> Result<Option<UsageExceeded>, StoreError> {
-    let exceeded = exceeded_limit(db, user, charge, now).await?;
+    let exceeded = exceeded_limit(db, user, charge, &UncountedUsage::default(), now).await?;
     if exceeded.is_none() {
         add_usage(db, user, charge.key_id.as_deref(), count, now).await?;
     }

@@ -7,10 +7,10 @@ use super::{
 };
 use crate::catalog::texts::{preview, replace_nul, validate_id};
 use crate::catalog::{
-    CatalogLimits, IDEMPOTENCY_MS, IdempotencyKey, NamedCount, NewTurnRow, OpenTurn, PagePosition,
+    CatalogLimits, IDEMPOTENCY_MS, IdempotencyKey, NamedCount, NewTurnRow, NextTurn, OpenTurn, PagePosition,
     PageRequest, PathTurn, RatingValue, ResultPage, STATUS_RUNNING, SampleRange, SampleRows, TurnCounts,
-    TurnCreation, TurnEnd, TurnFilter, TurnHistoryRow, TurnParent, TurnPlacement, TurnRating, TurnRow,
-    TurnSample, TurnSummary, TurnTiming, UsageCount,
+    TurnCreation, TurnEnd, TurnFilter, TurnHistoryRow, TurnParent, TurnPlacement, TurnRating, TurnRefusal,
+    TurnRow, TurnSample, TurnSummary, TurnTiming, UsageCount,
 };
 use crate::error::StoreError;
 use serde_json::Value;
@@ -72,8 +72,9 @@ pub(crate) async fn create(
             return Ok(before);
         }
     }
-    if let Some(exceeded) = people::exceeded_limit(db, user, &turn.charge, turn.created_at).await? {
-        return Ok(TurnCreation::UsageExceeded(exceeded));
+    let counted = people::UncountedUsage::default();
+    if let Some(exceeded) = people::exceeded_limit(db, user, &turn.charge, &counted, turn.created_at).await? {
+        return Ok(TurnCreation::Refused(TurnRefusal::UsageExceeded(exceeded)));
     }
     let (conversation_id, parent) = match &turn.placement {
         TurnPlacement::Standalone => (None, None),
@@ -83,8 +84,11 @@ pub(crate) async fn create(
         }
         TurnPlacement::InConversation { conversation_id, parent } => {
             let parent = parent.as_ref();
-            if let Some(rejection) = check_can_begin(db, limits, user, conversation_id, parent).await? {
-                return Ok(rejection);
+            if let Some(refusal) = check_can_begin(db, limits, user, conversation_id, parent).await? {
+                return Ok(TurnCreation::Refused(refusal));
+            }
+            if let Some(turn_id) = running_in(db, conversation_id).await? {
+                return Ok(TurnCreation::ConversationBusy { turn_id });
             }
             (Some(conversation_id.as_str()), parent)
         }
@@ -132,26 +136,43 @@ pub(crate) async fn create(
     Ok(TurnCreation::New)
 }
 
-/// Reason that a turn cannot begin in a conversation, which stays as it is until the end of the transaction.
+/// Reason that a turn could not begin in a conversation although the one that runs there had ended.
+pub(crate) async fn refusal_of_next(
+    db: &mut dyn CatalogDb,
+    limits: &CatalogLimits,
+    user: &str,
+    next: &NextTurn,
+) -> Result<Option<TurnRefusal>, StoreError> {
+    let find =
+        sql!("SELECT key_id FROM turn WHERE conversation_id = $1 AND user_id = $2 AND ended_at IS NULL");
+    let running: Option<Option<String>> =
+        query_optional(db, &find, bind![&next.conversation_id, user], |row| row.get("key_id")).await?;
+    let tokens = people::tokens_of(next.running_usage.as_ref());
+    let uncounted = running.map(|key_id| people::UncountedUsage { key_id, tokens }).unwrap_or_default();
+    if let Some(exceeded) = people::exceeded_limit(db, user, &next.charge, &uncounted, next.now).await? {
+        return Ok(Some(TurnRefusal::UsageExceeded(exceeded)));
+    }
+    check_can_begin(db, limits, user, &next.conversation_id, next.parent.as_ref()).await
+}
+
+/// Reason that a turn cannot begin in a conversation, which stays as it is until the end of the transaction, whether or not
+/// another one runs there.
 async fn check_can_begin(
     db: &mut dyn CatalogDb,
     limits: &CatalogLimits,
     user: &str,
     conversation_id: &str,
     parent: Option<&TurnParent>,
-) -> Result<Option<TurnCreation>, StoreError> {
+) -> Result<Option<TurnRefusal>, StoreError> {
     let find = sql!("SELECT turns FROM conversation WHERE id = $1 AND user_id = $2", lock "FOR UPDATE");
     let turns: Option<u64> =
         query_optional(db, &find, bind![conversation_id, user], |row| row.get("turns")).await?;
-    let Some(turns) = turns else { return Ok(Some(TurnCreation::ConversationNotFound)) };
+    let Some(turns) = turns else { return Ok(Some(TurnRefusal::ConversationNotFound)) };
     if let Some(parent) = parent {
         let find = sql!("SELECT 1 FROM turn WHERE id = $1 AND conversation_id = $2 AND user_id = $3");
         if !exists(db, &find, bind![&parent.turn_id, conversation_id, user]).await? {
-            return Ok(Some(TurnCreation::ParentNotFound));
+            return Ok(Some(TurnRefusal::ParentNotFound));
         }
-    }
-    if let Some(turn_id) = running_in(db, conversation_id).await? {
-        return Ok(Some(TurnCreation::ConversationBusy { turn_id }));
     }
     let max = limits.conversation_turns_max;
     if turns >= max {

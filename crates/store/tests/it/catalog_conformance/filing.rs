@@ -192,7 +192,10 @@ pub async fn what_is_deleted_is_absent_until_it_is_brought_back(store: &Opened) 
     assert!(!listed(store, ConversationFilter::text("sunny")).await.contains(&"c1".to_owned()));
     assert_eq!(catalog.conversation_labels(ANN).await, Ok(ConversationLabels::default()));
     let turn = next("new", "c1", Some(TurnParent::after_turn("t1")), 2_001);
-    assert_eq!(catalog.create_turn(ANN, turn).await, Ok(TurnCreation::ConversationNotFound));
+    assert_eq!(
+        catalog.create_turn(ANN, turn).await,
+        Ok(TurnCreation::Refused(TurnRefusal::ConversationNotFound))
+    );
 
     assert_eq!(catalog.restore_conversation(BOB, "c1", 0).await, Ok(false));
     assert_eq!(catalog.restore_conversation(ANN, "c1", 2_000).await, Ok(false), "it was too long ago");

@@ -102,13 +102,13 @@ pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
         assert_eq!(catalog.turn_by_idempotency_key(ANN, &key_of, 1).await, Ok(None), "{shown:?}");
         assert_eq!(
             catalog.create_turn(ANN, next("new", id, None, 1)).await,
-            Ok(TurnCreation::ConversationNotFound),
+            Ok(TurnCreation::Refused(TurnRefusal::ConversationNotFound)),
             "{shown:?}"
         );
         let parent = Some(TurnParent::after_turn(id));
         assert_eq!(
             catalog.create_turn(ANN, next("new", "c", parent, 1)).await,
-            Ok(TurnCreation::ParentNotFound),
+            Ok(TurnCreation::Refused(TurnRefusal::ParentNotFound)),
             "{shown:?}"
         );
         assert_eq!(catalog.conversation(ANN, id).await, Ok(None), "{shown:?}");

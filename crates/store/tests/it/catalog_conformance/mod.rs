@@ -193,6 +193,17 @@ pub fn ended(text: &str, at: i64) -> TurnEnd {
     }
 }
 
+/// A turn that is to follow this one.
+pub fn following(conversation_id: &str, parent: &str) -> NextTurn {
+    NextTurn {
+        conversation_id: conversation_id.into(),
+        parent: Some(TurnParent::after_turn(parent)),
+        charge: TurnCharge::default(),
+        running_usage: None,
+        now: 50,
+    }
+}
+
 pub fn call(turn_id: &str, ordinal: u32, at: i64) -> CallRow {
     CallRow {
         turn_id: turn_id.into(),

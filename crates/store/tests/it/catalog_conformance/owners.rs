@@ -107,9 +107,10 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
         }};
     }
     // Whatever Bob begins has ids of his own; about Ann's he is told that they are taken or absent.
-    row!(create_turn(next("b1", "c", None, 50)) => Ok(TurnCreation::ConversationNotFound));
-    row!(create_turn(next("b1", "c", Some(TurnParent::after_turn("t")), 50)) => Ok(TurnCreation::ConversationNotFound));
+    row!(create_turn(next("b1", "c", None, 50)) => Ok(TurnCreation::Refused(TurnRefusal::ConversationNotFound)));
+    row!(create_turn(next("b1", "c", Some(TurnParent::after_turn("t")), 50)) => Ok(TurnCreation::Refused(TurnRefusal::ConversationNotFound)));
     row!(create_turn(NewTurnRow { files: vec!["f".into()], idempotency: Some(idempotency.clone()), ..alone("bobs", 50) }) => Ok(TurnCreation::New));
+    row!(refusal_of_next(following("c", "t")) => Ok(Some(TurnRefusal::ConversationNotFound)));
     row!(turn("t") => Ok(None));
     row!(turn_by_idempotency_key(&IdempotencyKey { body_hash: "other".into(), ..idempotency.clone() }, 11) => Ok(Some(TurnCreation::KeyReused)));
     row!(end_turn("open", ended("by bob", 99)) => Ok(false));

@@ -87,12 +87,15 @@ pub async fn turns_and_tokens_are_counted_and_limited(store: &Opened) {
     store.complete_turn(ANN, charged("t1", NOW, &limited(none, two_a_day)), "A").await;
     // What is refused otherwise is not counted.
     let absent = NewTurnRow { charge: limited(none, two_a_day), ..next("t2", "absent", None, NOW) };
-    assert_eq!(catalog.create_turn(ANN, absent).await, Ok(TurnCreation::ConversationNotFound));
+    assert_eq!(
+        catalog.create_turn(ANN, absent).await,
+        Ok(TurnCreation::Refused(TurnRefusal::ConversationNotFound))
+    );
     store.begin(ANN, charged("t3", NOW, &limited(none, two_a_day))).await;
     let refused = catalog.create_turn(ANN, charged("t4", NOW, &limited(none, two_a_day))).await;
     let tomorrow = (NOW / DAY + 1) * DAY;
     let over = UsageExceeded { limit: "turns_per_day_max", max: 2, is_of_key: true, free_at: tomorrow };
-    assert_eq!(refused, Ok(TurnCreation::UsageExceeded(over)));
+    assert_eq!(refused, Ok(TurnCreation::Refused(TurnRefusal::UsageExceeded(over))));
     assert_eq!(catalog.conversation(ANN, "c-t4").await, Ok(None), "nothing was written");
     store.begin(ANN, charged("t5", tomorrow, &limited(none, two_a_day))).await;
 
@@ -110,6 +113,29 @@ pub async fn turns_and_tokens_are_counted_and_limited(store: &Opened) {
     assert_eq!(catalog.charge(ANN, charge.clone(), one, NOW).await, Ok(Some(over)));
     assert_eq!(used(UsageOwner::Person(ANN)).await, report);
     assert_eq!(catalog.charge(ANN, charge, one, free_at).await, Ok(None), "the next month");
+
+    // Tokens of a turn that runs count for the one that is to follow it: for the user, and for the key that began it.
+    store.begin(ANN, charged("runs", free_at, &limited(none, none))).await;
+    for (charge, key_id, tokens, exceeded) in [
+        (limited(seven, none), "k", 6, None),
+        (limited(seven, none), "k", 7, Some(false)),
+        (limited(none, seven), "k", 6, None),
+        (limited(none, seven), "k", 7, Some(true)),
+        (limited(none, seven), "other", 7, None),
+    ] {
+        let next = NextTurn {
+            charge: TurnCharge { key_id: Some(key_id.into()), ..charge },
+            running_usage: Some(serde_json::json!({"output_tokens": tokens})),
+            now: free_at,
+            ..following("c-runs", "runs")
+        };
+        let refusal = catalog.refusal_of_next(ANN, next).await.unwrap();
+        let is_of_key = refusal.map(|refusal| match refusal {
+            TurnRefusal::UsageExceeded(exceeded) => exceeded.is_of_key,
+            refusal => panic!("{refusal:?}"),
+        });
+        assert_eq!(is_of_key, exceeded, "{key_id} {tokens}");
+    }
 
     // What is deleted was used all the same; what is imported was not.
     catalog.delete_conversation(ANN, "c-t1").await.unwrap();

@@ -75,6 +75,15 @@ pub async fn a_conversation_runs_one_turn_at_a_time(store: &Opened) {
     assert_eq!(catalog.create_turn(ANN, next("t2", "c1", None, 2)).await, busy);
     assert_eq!(catalog.create_turn(ANN, next("t2", "c1", Some(TurnParent::after_turn("t1")), 2)).await, busy);
     assert_eq!(catalog.turn(ANN, "t2").await, Ok(None));
+    // That alone is no reason against the one that is to follow it.
+    for (conversation, parent, expected) in [
+        ("c1", "t1", None),
+        ("c1", "absent", Some(TurnRefusal::ParentNotFound)),
+        ("absent", "t1", Some(TurnRefusal::ConversationNotFound)),
+    ] {
+        let refusal = catalog.refusal_of_next(ANN, following(conversation, parent)).await;
+        assert_eq!(refusal, Ok(expected), "{conversation} {parent}");
+    }
     // Others do not care.
     store.begin(ANN, first("t3", "c3", 3)).await;
     store.begin(ANN, alone("t4", 4)).await;
@@ -160,12 +169,12 @@ pub async fn what_it_continues_must_be_there(store: &Opened) {
         assert_eq!(catalog.create_turn(ANN, turn).await, Ok(expected), "{conversation} {parent:?}");
         assert_eq!(catalog.turn(ANN, "new").await, Ok(None), "{conversation} {parent:?}");
     };
-    check("absent", None, TurnCreation::ConversationNotFound).await;
-    check("absent", Some("a"), TurnCreation::ConversationNotFound).await;
-    check("c", Some("absent"), TurnCreation::ParentNotFound).await;
-    check("c", Some("x"), TurnCreation::ParentNotFound).await;
-    check("c", Some("y"), TurnCreation::ParentNotFound).await;
-    check("c", Some("new"), TurnCreation::ParentNotFound).await;
+    check("absent", None, TurnCreation::Refused(TurnRefusal::ConversationNotFound)).await;
+    check("absent", Some("a"), TurnCreation::Refused(TurnRefusal::ConversationNotFound)).await;
+    check("c", Some("absent"), TurnCreation::Refused(TurnRefusal::ParentNotFound)).await;
+    check("c", Some("x"), TurnCreation::Refused(TurnRefusal::ParentNotFound)).await;
+    check("c", Some("y"), TurnCreation::Refused(TurnRefusal::ParentNotFound)).await;
+    check("c", Some("new"), TurnCreation::Refused(TurnRefusal::ParentNotFound)).await;
 }
 
 pub async fn ids_are_taken_once(store: &Opened) {
@@ -283,6 +292,7 @@ pub async fn a_conversation_has_so_many_turns(store: &Opened) {
     store.complete_turn(ANN, next("b", "c", None, 2), "B").await;
     let over = Err(StoreError::OverLimit { limit: "conversation_turns_max", max: 2 });
     assert_eq!(store.catalog.create_turn(ANN, next("d", "c", None, 3)).await, over);
+    assert_eq!(store.catalog.refusal_of_next(ANN, following("c", "b")).await.map(drop), over.map(drop));
     assert!(matches!(store.catalog.delete_turn(ANN, "b").await, Ok(RemovalOutcome::Removed(_))));
     store.begin(ANN, next("d", "c", None, 4)).await;
 }
