@@ -35,7 +35,6 @@ pub enum ClientCallState {
 
 /// Whom a turn waits for while nothing of it runs here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum TurnWait {
     /// A person, who is asked; calls of clients may be open as well.
     Person,

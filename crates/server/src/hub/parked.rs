@@ -46,7 +46,7 @@ impl From<TurnWait> for WaitsFor {
     fn from(wait: TurnWait) -> Self {
         match wait {
             TurnWait::Client => Self::ToolResults,
-            _ => Self::Approval,
+            TurnWait::Person => Self::Approval,
         }
     }
 }
