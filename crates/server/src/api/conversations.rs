@@ -64,8 +64,8 @@ pub(crate) struct ConversationInfo {
     pub running_turn_id: Option<String>,
     /// True if a call of that turn waits for a person.
     pub awaits_approval: bool,
-    /// Absent: that turn runs, or there is none. Otherwise nothing of it runs until a person or a client gives this; a new
-    /// turn in the conversation ends it.
+    /// Nothing of that turn runs until a person or a client gives this; a new turn in the conversation ends it. Absent: it
+    /// runs, there is none, or another server has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitsFor>,
     /// Milliseconds since 1970.
