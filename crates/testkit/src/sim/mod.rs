@@ -9,6 +9,7 @@
 //!
 //! [`Outbox`]: throughline_engine::Outbox
 
+mod call_truth;
 mod check;
 mod client;
 mod consent;

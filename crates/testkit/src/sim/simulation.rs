@@ -1,20 +1,20 @@
 //! One run: an agenda under a virtual clock, the machine, its outbox, a log, and everyone who talks to them.
 
-use super::check::{BrokenInvariant, InvariantChecker, ensure};
+use super::call_truth::CallTruth;
+use super::check::{BrokenInvariant, InvariantChecker};
 use super::consent::{ConsentChecker, REFUSED_Q};
 use super::rng::SimRng;
 use super::sim_plan::{self, SimPlan};
 use super::upstream::{self, ReplyItem, TimedReplyItem};
-use super::wire_reply::{self, ReplyTruth};
-use super::{SimMutant, SimOptions, SimSummary, client, people, tool};
+use super::{SimMutant, SimOptions, SimSummary, client, people, tool, wire_reply};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{
-    AppendBatch, ApprovalDecision, ApprovalTarget, ArgumentValidation, CallStatus, Effect, Event, EventKind,
-    EventSeq, Outbox, QuestionKind, QueuedMessage, StepProviderState, Turn, TurnAction, TurnInput,
-    TurnOutput, UnixMillis, UserMessageId, merge_deltas,
+    AppendBatch, ApprovalDecision, ApprovalTarget, ArgumentValidation, Effect, Event, EventKind, EventSeq,
+    Outbox, QuestionKind, QueuedMessage, StepProviderState, Turn, TurnAction, TurnInput, TurnOutput,
+    UnixMillis, UserMessageId, merge_deltas,
 };
-use throughline_wire::{CallId, CallOutcome, ModelRequest, ToolChoice, ToolName};
+use throughline_wire::{CallId, ModelRequest, ToolChoice, ToolName};
 
 /// Where the virtual clock begins.
 const START: UnixMillis = 1_700_000_000_000;
@@ -51,11 +51,7 @@ struct Simulation<'t> {
     appending: Option<(Vec<Event>, Vec<StepProviderState>)>,
     replies: BTreeMap<(u32, u32), VecDeque<TimedReplyItem>>,
     running: BTreeSet<(CallId, u32)>,
-    /// By step: the truth about the reply that the decoder read from bytes.
-    truths: BTreeMap<u32, ReplyTruth>,
-    /// Starts of tools with effects that were sent, and whose line broke.
-    lost: BTreeSet<(CallId, u32)>,
-    last_starts: BTreeMap<CallId, u32>,
+    call_truth: CallTruth,
 
     log: Vec<Event>,
     provider_states: Vec<StepProviderState>,
@@ -99,6 +95,7 @@ pub(super) fn simulate(
     let shadow = Turn::restore(plan.setup.clone(), plan.start.clone(), &[], &[]);
     let consent =
         ConsentChecker::new(&plan.setup, plan.rules.clone(), plan.past_decisions.clone(), &plan.truth);
+    let call_truth = CallTruth::new(plan.truth.clone());
     let mut simulation = Simulation {
         people_rng: rng.fork(3),
         consent,
@@ -114,9 +111,7 @@ pub(super) fn simulate(
         appending: None,
         replies: BTreeMap::new(),
         running: BTreeSet::new(),
-        truths: BTreeMap::new(),
-        lost: BTreeSet::new(),
-        last_starts: BTreeMap::new(),
+        call_truth,
         log: Vec::new(),
         provider_states: Vec::new(),
         shadow,
@@ -327,7 +322,7 @@ impl Simulation<'_> {
                     return Err(format!("{call} ends by answer {number}, which was not the first"));
                 }
             }
-            self.check_loss(event)?;
+            self.call_truth.check_loss(&self.log, event)?;
             if let EventKind::UserMessage { id: Some(id), .. } = &event.kind
                 && !self.queued.remove(id)
                 && self.mutant.is_none()
@@ -572,7 +567,7 @@ impl Simulation<'_> {
                 }
                 self.start_tool(&call, attempt)?;
                 self.consent.check_start(&call, &arguments)?;
-                self.check_made(&call)?;
+                self.call_truth.check_made(&self.log, &call, &mut self.summary)?;
                 let accepted = self.accepted.contains(&(call.clone(), arguments.text.clone()));
                 // After a takeover a read runs again with the arguments that the old process had checked.
                 if !accepted && self.epoch == 0 {
@@ -586,7 +581,8 @@ impl Simulation<'_> {
                 let effect = offered.map_or(Effect::External, |offered| offered.effect);
                 let is_lost = self.rng.fork(self.counter).fork(6).chance(20) && !self.events_only;
                 let life = if is_lost {
-                    let outcome = self.lost_outcome(&call, attempt, effect);
+                    let outcome =
+                        self.call_truth.lost_outcome(&call, attempt, effect, self.mutant, &mut self.summary);
                     tool::ends(&mut self.rng, &call, attempt, outcome)
                 } else if self.rng.fork(self.counter).chance(15) {
                     self.questions += 1;
@@ -613,7 +609,7 @@ impl Simulation<'_> {
                 if fingerprint.is_some() {
                     self.consent.check_start(&call, &arguments)?;
                 }
-                self.check_made(&call)?;
+                self.call_truth.check_made(&self.log, &call, &mut self.summary)?;
                 let limit = until - self.now;
                 let number = self.client_answers;
                 self.client_answers += 2;
@@ -636,7 +632,7 @@ impl Simulation<'_> {
                 let start = (call.clone(), attempt);
                 // Nobody hears of a cancel behind a line that is broken.
                 if self.running.contains(&start)
-                    && !self.lost.contains(&start)
+                    && !self.call_truth.is_lost(&start)
                     && let Some((after, input)) = tool::on_cancel(&mut self.rng, &call, attempt)
                 {
                     self.schedule(after, AgendaItem::Process(input));
@@ -652,7 +648,7 @@ impl Simulation<'_> {
 
     /// The reply to a request: as events, or as bytes that the decoder makes events of.
     fn draw_reply(&mut self, step: u32, request: &ModelRequest) -> VecDeque<TimedReplyItem> {
-        self.truths.remove(&step);
+        self.call_truth.set_reply(step, None);
         let mut rng = self.rng.fork(4);
         let reply = upstream::reply(&mut self.rng, request);
         let wants_calls = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
@@ -660,80 +656,9 @@ impl Simulation<'_> {
             return reply.into();
         }
         let (events, truth) = wire_reply::draw(&mut rng, request, self.mutant);
-        self.truths.insert(step, truth);
+        self.call_truth.set_reply(step, Some(truth));
         self.summary.byte_replies += 1;
         events.into_iter().map(|event| (rng.wait(60), ReplyItem::Event(event))).collect()
-    }
-
-    /// A tool with effects runs only on a call that is complete and that somebody made.
-    fn check_made(&mut self, call: &CallId) -> Result<(), BrokenInvariant> {
-        let its: Vec<&Event> = self.log.iter().filter(|event| event.tool_id.as_ref() == Some(call)).collect();
-        let wire_name = its.iter().find_map(|event| match &event.kind {
-            EventKind::ToolUse { wire_name, .. } => Some(wire_name),
-            _ => None,
-        });
-        // As the model wrote them: a person's have no seal.
-        let arguments = its.iter().rev().find_map(|event| match &event.kind {
-            EventKind::ToolInput(input) if input.seal.is_some() => input.arguments.as_ref(),
-            _ => None,
-        });
-        let step = its.first().and_then(|event| event.step);
-        let (Some(name), Some(arguments), Some(truth)) =
-            (wire_name, arguments, step.and_then(|step| self.truths.get(&step)))
-        else {
-            return Ok(());
-        };
-        if self.plan.truth.iter().any(|(known, effect)| known == name && effect.may_start_early()) {
-            return Ok(());
-        }
-        self.summary.byte_starts += 1;
-        truth.check_start(name.as_str(), arguments)
-    }
-
-    /// The line to a tool breaks after the call was sent: its source says what it knows, and the executor what may be said.
-    fn lost_outcome(&mut self, call: &CallId, attempt: u32, effect: Effect) -> CallOutcome {
-        let message = "the connection broke before it had answered".to_owned();
-        if !effect.has_effects() || self.mutant == Some(SimMutant::NoCommitRule) {
-            return CallOutcome::Failed { message, partial: None };
-        }
-        self.summary.lost += 1;
-        self.lost.insert((call.clone(), attempt));
-        match self.mutant {
-            Some(SimMutant::LossIsFailure) => CallOutcome::Failed { message, partial: None },
-            _ => CallOutcome::Unknown { message: Some(message), partial: None },
-        }
-    }
-
-    /// A call that was sent and never answered may have been done: nobody learns that it failed, or makes it again.
-    fn check_loss(&mut self, event: &Event) -> Result<(), BrokenInvariant> {
-        let Some(call) = &event.tool_id else { return Ok(()) };
-        let last_start = self.last_starts.get(call).copied().unwrap_or_default();
-        let is_lost = self.lost.contains(&(call.clone(), last_start));
-        match &event.kind {
-            EventKind::ToolStart { attempt, .. } => {
-                self.last_starts.insert(call.clone(), *attempt);
-                let may_repeat = || self.tool_effect(call).is_some_and(Effect::may_repeat);
-                ensure(!is_lost || may_repeat(), || {
-                    format!("{call} is made again, and nobody knows whether it was done")
-                })
-            }
-            EventKind::ToolResult(result) => {
-                let is_sure = matches!(result.status, CallStatus::Success | CallStatus::Error);
-                ensure(!(is_lost && is_sure), || {
-                    format!("{call} was sent and never answered, and ends as {:?}", result.status)
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The real effect of a call's tool.
-    fn tool_effect(&self, call: &CallId) -> Option<Effect> {
-        let wire_name = self.log.iter().find_map(|event| match &event.kind {
-            EventKind::ToolUse { wire_name, .. } if event.tool_id.as_ref() == Some(call) => Some(wire_name),
-            _ => None,
-        })?;
-        self.plan.truth.iter().find(|(name, _)| name == wire_name).map(|(_, effect)| *effect)
     }
 
     /// A tool gets another definition; sometimes the machine is notified at once, else when it wants to start the tool.
