@@ -93,6 +93,13 @@ fn check_lost(outcome: &CallOutcome, has_effects: bool, reason: &str) -> String 
     partial.as_ref().map_or_else(String::new, |partial| partial.text.clone())
 }
 
+/// Asserts it of both: the one with effects and the one without, which have sent the same.
+fn check_both_lost([change, look]: &[CallOutcome; 2], reason: &str) -> String {
+    let partial = check_lost(change, true, reason);
+    assert_eq!(check_lost(look, false, reason), partial, "{reason}");
+    partial
+}
+
 /// Asserts that a call failed by its own word, whatever its effect.
 fn check_failed(outcome: &CallOutcome, reason: &str) {
     let CallOutcome::Failed { message, .. } = outcome else { panic!("expected {reason}, got {outcome:?}") };
@@ -187,9 +194,7 @@ async fn an_endpoint_that_breaks_off_may_have_done_it() {
             "",
         ),
     ] {
-        let [change, look] = ask_endpoints(answer).await;
-        assert_eq!(check_lost(&change, true, reason), partial, "{answer}");
-        assert_eq!(check_lost(&look, false, reason), partial, "{answer}");
+        assert_eq!(check_both_lost(&ask_endpoints(answer).await, reason), partial, "{answer}");
     }
 }
 
@@ -315,10 +320,9 @@ async fn an_mcp_server_over_http_that_breaks_off_may_have_done_it() {
     ];
     for (answer, reason) in table {
         let given = answer.clone();
-        let [change, look] = ask_mcp(move |_| given.clone()).await;
-        check_lost(&change, true, reason);
-        check_lost(&look, false, reason);
-        assert!(!format!("{change:?}{look:?}").contains("of ours alone"), "{answer}");
+        let outcomes = ask_mcp(move |_| given.clone()).await;
+        check_both_lost(&outcomes, reason);
+        assert!(!format!("{outcomes:?}").contains("of ours alone"), "{answer}");
     }
 }
 
@@ -410,7 +414,22 @@ async fn an_mcp_program_that_ends_inside_a_call_may_have_done_it() {
     harness.stop().await;
 }
 
-// --- commands ---
+// --- commands and VCP plugins ---
+
+/// Way to run a script: a command with this output, or a plugin of this type.
+#[derive(Clone, Copy, Debug)]
+enum ScriptProgram {
+    Command(&'static str),
+    Plugin(&'static str),
+}
+
+/// The script as a program with effects, then as one without.
+async fn run_script(program: ScriptProgram, script: &str) -> [CallOutcome; 2] {
+    match program {
+        ScriptProgram::Command(output) => run_command(output, script).await,
+        ScriptProgram::Plugin(kind) => run_plugin(kind, script).await,
+    }
+}
 
 fn programs() -> SpawnContext {
     let mut here = SpawnContext::of_this_process();
@@ -418,8 +437,7 @@ fn programs() -> SpawnContext {
     here.with_helper(ExecHelper::new(env!("CARGO_BIN_EXE_throughline-exec"), []))
 }
 
-/// The script as a command with effects, then as one without.
-async fn run_script(script: &str, output: &str) -> [CallOutcome; 2] {
+async fn run_command(output: &str, script: &str) -> [CallOutcome; 2] {
     let command = |effect: &str| {
         json!({
             "description": "a test", "argv": ["sh", "-c", script], "parameters": {"type": "object"},
@@ -432,44 +450,6 @@ async fn run_script(script: &str, output: &str) -> [CallOutcome; 2] {
     [call(&toolbox, "sh.change").await, call(&toolbox, "sh.look").await]
 }
 
-#[tokio::test]
-async fn a_command_that_is_cut_short_may_have_done_it() {
-    for (script, output, reason, partial) in [
-        ("echo half $KEY; kill -KILL $$", "text", "sh was ended by signal 9 (SIGKILL)", "half …\n"),
-        (
-            "echo half; echo why $KEY >&2; kill -TERM $$",
-            "text",
-            "sh was ended by signal 15 (SIGTERM): why …",
-            "half\n",
-        ),
-        ("echo '{\"half'; kill -SEGV $$", "json", "sh was ended by signal 11 (SIGSEGV)", "{\"half\n"),
-    ] {
-        let [change, look] = run_script(script, output).await;
-        assert_eq!(check_lost(&change, true, reason), partial, "{script}");
-        assert_eq!(check_lost(&look, false, reason), partial, "{script}");
-    }
-    let [change, look] = run_script("yes '[[[['", "json").await;
-    let reason = "it wrote more than 16777216 bytes of JSON, and was stopped";
-    assert!(check_lost(&change, true, reason).starts_with("[[[["));
-    assert!(check_lost(&look, false, reason).starts_with("[[[["));
-}
-
-#[tokio::test]
-async fn a_command_that_ends_by_itself_has_said_how() {
-    for (script, output, reason) in [
-        ("echo no >&2; exit 3", "text", "sh ended with exit code 3: no"),
-        ("echo oops; exit 1", "json", "sh ended with exit code 1"),
-        ("echo oops", "json", "its output is not JSON"),
-    ] {
-        for outcome in run_script(script, output).await {
-            check_failed(&outcome, reason);
-        }
-    }
-}
-
-// --- VCP plugins ---
-
-/// The script as a plugin with effects, then as one without.
 async fn run_plugin(kind: &str, script: &str) -> [CallOutcome; 2] {
     let folder = tempfile::tempdir().unwrap();
     for name in ["Change", "Look"] {
@@ -495,36 +475,62 @@ async fn run_plugin(kind: &str, script: &str) -> [CallOutcome; 2] {
 }
 
 #[tokio::test]
-async fn a_plugin_that_is_cut_short_may_have_done_it() {
-    for (kind, script, reason) in [
-        ("synchronous", "echo half; kill -KILL $$", "sh was ended by signal 9 (SIGKILL)"),
-        ("synchronous", "kill -TERM $$", "sh was ended by signal 15 (SIGTERM)"),
+async fn a_program_that_is_cut_short_may_have_done_it() {
+    use ScriptProgram::{Command, Plugin};
+    for (program, script, reason, partial) in [
+        (Command("text"), "echo half $KEY; kill -KILL $$", "sh was ended by signal 9 (SIGKILL)", "half …\n"),
         (
-            "asynchronous",
+            Command("text"),
+            "echo half; echo why $KEY >&2; kill -TERM $$",
+            "sh was ended by signal 15 (SIGTERM): why …",
+            "half\n",
+        ),
+        (
+            Command("json"),
+            "echo '{\"half'; kill -SEGV $$",
+            "sh was ended by signal 11 (SIGSEGV)",
+            "{\"half\n",
+        ),
+        (Plugin("synchronous"), "echo half; kill -KILL $$", "sh was ended by signal 9 (SIGKILL)", "half\n"),
+        (Plugin("synchronous"), "kill -TERM $$", "sh was ended by signal 15 (SIGTERM)", ""),
+        (
+            Plugin("asynchronous"),
             "echo half; echo why >&2; kill -KILL $$",
             "it was ended by signal 9: its answer is not JSON",
+            "",
         ),
-        ("asynchronous", "kill -TERM $$", "it was ended by signal 15: it answered nothing"),
+        (Plugin("asynchronous"), "kill -TERM $$", "it was ended by signal 15: it answered nothing", ""),
     ] {
-        let [change, look] = run_plugin(kind, script).await;
-        check_lost(&change, true, reason);
-        check_lost(&look, false, reason);
+        let outcomes = run_script(program, script).await;
+        assert_eq!(check_both_lost(&outcomes, reason), partial, "{program:?} {script}");
     }
-    let [change, look] = run_plugin("synchronous", "yes '[[[['").await;
-    check_lost(&change, true, "and was stopped");
-    check_lost(&look, false, "and was stopped");
+    for (program, reason, beginning) in [
+        (Command("json"), "it wrote more than 16777216 bytes of JSON, and was stopped", "[[[["),
+        (Plugin("synchronous"), "and was stopped", ""),
+    ] {
+        let outcomes = run_script(program, "yes '[[[['").await;
+        assert!(check_both_lost(&outcomes, reason).starts_with(beginning), "{program:?}");
+    }
 }
 
 #[tokio::test]
-async fn a_plugin_that_ends_by_itself_has_said_how() {
-    for (kind, script, reason) in [
-        ("synchronous", "echo no >&2; exit 4", "sh ended with exit code 4: no"),
-        ("synchronous", "echo oops", "its answer is not JSON"),
-        ("synchronous", "echo '{\"status\":\"error\",\"error\":\"no paper\"}'; kill -KILL $$", "no paper"),
-        ("asynchronous", "exit 4", "it answered nothing"),
-        ("asynchronous", "echo oops", "its answer is not JSON"),
+async fn a_program_that_ends_by_itself_has_said_how() {
+    use ScriptProgram::{Command, Plugin};
+    for (program, script, reason) in [
+        (Command("text"), "echo no >&2; exit 3", "sh ended with exit code 3: no"),
+        (Command("json"), "echo oops; exit 1", "sh ended with exit code 1"),
+        (Command("json"), "echo oops", "its output is not JSON"),
+        (Plugin("synchronous"), "echo no >&2; exit 4", "sh ended with exit code 4: no"),
+        (Plugin("synchronous"), "echo oops", "its answer is not JSON"),
+        (
+            Plugin("synchronous"),
+            "echo '{\"status\":\"error\",\"error\":\"no paper\"}'; kill -KILL $$",
+            "no paper",
+        ),
+        (Plugin("asynchronous"), "exit 4", "it answered nothing"),
+        (Plugin("asynchronous"), "echo oops", "its answer is not JSON"),
     ] {
-        for outcome in run_plugin(kind, script).await {
+        for outcome in run_script(program, script).await {
             check_failed(&outcome, reason);
         }
     }
