@@ -21,6 +21,8 @@ enum ParagraphGap {
 #[derive(Clone, Debug, Default)]
 pub(super) struct TextJoiner {
     gap: ParagraphGap,
+    /// Line ends at the end of what was sent.
+    line_ends: usize,
     masker: CodeMasker,
     /// Present where the text may end with a question.
     guard: Option<MarkdownGuard>,
@@ -62,35 +64,74 @@ impl TextJoiner {
         if text.is_empty() {
             return None;
         }
-        let before = self.gap;
-        self.gap = ParagraphGap::None;
-        if before == ParagraphGap::Pending {
+        let mut gap = "";
+        if self.gap == ParagraphGap::Pending {
+            gap = self.missing_gap();
             self.masker = CodeMasker::default();
         }
-        let text = self.masker.mask(text);
-        Some(match before {
-            ParagraphGap::Pending => format!("\n\n{text}"),
-            ParagraphGap::Start | ParagraphGap::None | ParagraphGap::Written => text,
-        })
+        self.gap = ParagraphGap::None;
+        let text = format!("{gap}{}", self.masker.mask(text));
+        let line_ends = text.len() - text.trim_end_matches('\n').len();
+        // A piece of nothing else goes on with those before it.
+        self.line_ends = if line_ends == text.len() { self.line_ends + line_ends } else { line_ends };
+        Some(text)
+    }
+
+    /// The line ends of an empty line, as far as the text before it has not ended with them.
+    fn missing_gap(&self) -> &'static str {
+        match self.gap {
+            ParagraphGap::Start | ParagraphGap::Written => "",
+            ParagraphGap::None | ParagraphGap::Pending => &"\n\n"[self.line_ends.min(2)..],
+        }
     }
 
     /// Something with empty lines around it.
     pub(super) fn insert(&mut self, text: &str) -> String {
-        let before = self.gap;
+        let gap = self.missing_gap();
         self.gap = ParagraphGap::Written;
+        self.line_ends = 2;
         let text = CodeMasker::default().mask(text);
         self.masker = CodeMasker::default();
-        match before {
-            ParagraphGap::Start | ParagraphGap::Written => format!("{text}\n\n"),
-            ParagraphGap::None | ParagraphGap::Pending => format!("\n\n{text}\n\n"),
-        }
+        format!("{gap}{text}\n\n")
     }
 
     /// Its last words, as they are: they are ours.
     pub(super) fn close_with(&mut self, text: &str) -> String {
-        match self.gap {
-            ParagraphGap::Start | ParagraphGap::Written => text.to_owned(),
-            ParagraphGap::None | ParagraphGap::Pending => format!("\n\n{text}"),
+        format!("{}{text}", self.missing_gap())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_front_of_a_card_a_paragraph_and_a_question_is_one_empty_line() {
+        let texts: [&[&str]; 6] = [
+            &["Look:"],
+            &["Look:\n"],
+            &["Look:\n\n"],
+            &["Look:\n", "\n"],
+            &["Look:", "\n", "\n"],
+            &["Look", ":\n\n"],
+        ];
+        for joiner in [TextJoiner::default(), TextJoiner::guarded()] {
+            for pieces in texts {
+                let mut joiner = joiner.clone();
+                let mut out = String::new();
+                let mut say = |joiner: &mut TextJoiner| {
+                    out.extend(joiner.begin_block());
+                    out.extend(pieces.iter().filter_map(|piece| joiner.push(piece)));
+                    out.extend(joiner.end_block());
+                };
+                say(&mut joiner);
+                say(&mut joiner);
+                out.push_str(&joiner.insert("[card]"));
+                out.extend(joiner.push("Done\n"));
+                out.extend(joiner.end_block());
+                out.push_str(&joiner.close_with("Run it?"));
+                assert_eq!(out, "Look:\n\nLook:\n\n[card]\n\nDone\n\nRun it?", "{pieces:?}");
+            }
         }
     }
 }
