@@ -5,31 +5,19 @@
 //! container, a footnote or a definition is text. Where a renderer may or may not see code, it is taken for prose. The text
 //! comes piece by piece, and only what is not decided yet is held back: a run of marks, a code span, the line of a fence.
 
-use std::borrow::Cow;
-use throughline_wire::visible::is_hidden;
+use super::markdown_line::{
+    LINE_BYTES_MAX, LineEnd, LineLead, TextEnd, blank_length, columns, is_blank, line_within, run_length,
+    with_line_end,
+};
+use super::markdown_marks::{begins_tag, folds, harmless_code, harmless_maths, harmless_prose, tag_length};
 
 /// Longest code span, in bytes: what is longer is prose.
 const SPAN_BYTES_MAX: usize = 400;
-/// Longest line that is held back, in bytes.
-const LINE_BYTES_MAX: usize = 1_000;
 /// White space in front of a line, in bytes: what is more is left out.
 const INDENT_BYTES_MAX: usize = 80;
 /// Empty lines in a row.
 const BLANK_LINES_MAX: usize = 2;
 const BLANK_CODE_LINES_MAX: usize = 20;
-/// Tags that chat programs fold the rest of an answer for, wherever they stand.
-const FOLDING_TAGS: [&str; 9] = [
-    "think",
-    "thinking",
-    "thought",
-    "reason",
-    "reasoning",
-    "code_interpreter",
-    "begin_of_thought",
-    "begin_of_solution",
-    "details",
-];
-const TAG_BYTES_MAX: usize = 24;
 
 /// A text of a model, made harmless as it comes.
 #[derive(Clone, Debug, Default)]
@@ -513,199 +501,6 @@ enum BlankLine {
     Taken(usize),
 }
 
-/// The end of a part of a line.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum LineEnd {
-    /// It is all of the line.
-    Whole,
-    /// More of it may come.
-    Open,
-    /// It is longer than one looks.
-    TooLong,
-}
-
-/// The line that a text begins with, as far as one looks, without its end.
-fn line_within(text: &str, bytes_max: usize, end: TextEnd) -> (&str, LineEnd) {
-    let window = &text[..text.floor_char_boundary(bytes_max)];
-    match window.find('\n') {
-        Some(at) => (&window[..at], LineEnd::Whole),
-        None if window.len() < text.len() => (window, LineEnd::TooLong),
-        None if end == TextEnd::Open => (window, LineEnd::Open),
-        None => (window, LineEnd::Whole),
-    }
-}
-
-/// More of the text may come, or it is over.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TextEnd {
-    Open,
-    Final,
-}
-
-/// White space and marks of list items in front of a line.
-struct LineLead {
-    /// Bytes of white space.
-    indent: usize,
-    /// Bytes of all of it.
-    length: usize,
-    /// The same in columns.
-    columns: usize,
-}
-
-impl LineLead {
-    /// `None`: what it is depends on what comes.
-    fn read(rest: &str, indent: usize, end: TextEnd) -> Option<Self> {
-        let mut length = indent;
-        loop {
-            let body = &rest[length..];
-            let digits = body.len() - body.trim_start_matches(|char: char| char.is_ascii_digit()).len();
-            let mark = match body[digits..].chars().next() {
-                Some('-' | '+' | '*') if digits == 0 => 1,
-                Some('.' | ')') if (1..=9).contains(&digits) => digits + 1,
-                None if digits <= 9 && end == TextEnd::Open => return None,
-                _ => 0,
-            };
-            let blank = blank_length(&body[mark..]);
-            if body[mark..].is_empty() && end == TextEnd::Open {
-                return None;
-            }
-            if mark == 0 || blank == 0 {
-                break;
-            }
-            length += mark + blank;
-            if rest[length..].is_empty() && end == TextEnd::Open && length <= LINE_BYTES_MAX {
-                return None;
-            }
-        }
-        // A run of marks may go on.
-        let body = &rest[length..];
-        let may_become_block = ["```", "~~~", "$$", ":::", "///"];
-        let is_open = may_become_block.iter().any(|block| block.starts_with(body) && !body.is_empty());
-        if is_open && end == TextEnd::Open {
-            return None;
-        }
-        Some(Self { indent, length, columns: columns(&rest[..length]) })
-    }
-}
-
-fn is_blank(char: char) -> bool {
-    char != '\n' && (char.is_whitespace() || is_hidden(char))
-}
-
-/// Bytes of white space in front of a line's text, also of what is not called so and cannot be seen.
-fn blank_length(text: &str) -> usize {
-    text.find(|char| !is_blank(char)).unwrap_or(text.len())
-}
-
-/// Length of a part of a text with the white space and the line end behind it.
-fn with_line_end(text: &str, length: usize) -> usize {
-    let blank = blank_length(&text[length..]);
-    length + blank + usize::from(text[length + blank..].starts_with('\n'))
-}
-
-fn run_length(text: &str, mark: char) -> usize {
-    text.len() - text.trim_start_matches(mark).len()
-}
-
-fn columns(text: &str) -> usize {
-    text.chars().fold(0, |column, char| if char == '\t' { column / 4 * 4 + 4 } else { column + 1 })
-}
-
-/// A `<` in front of this may begin a tag, a comment or the like.
-fn begins_tag(next: Option<char>) -> bool {
-    next.is_some_and(|next| !(next.is_whitespace() || next.is_ascii_digit() || "=-<>".contains(next)))
-}
-
-/// Bytes of a `<` and the name behind it, as far as a name is looked at.
-fn tag_length(text: &str) -> usize {
-    let is_name = |char: char| char.is_ascii_alphabetic() || "_|/".contains(char);
-    let length = 1 + text[1..].find(|char| !is_name(char)).unwrap_or(text.len() - 1);
-    length.min(TAG_BYTES_MAX)
-}
-
-/// The text begins with a tag that chat programs look for without reading Markdown.
-fn folds(text: &str) -> bool {
-    if text.starts_with('◁') {
-        return true;
-    }
-    let name = text[1..tag_length(text)].trim_matches(['/', '|']).to_ascii_lowercase();
-    FOLDING_TAGS.contains(&name.as_str())
-}
-
-/// JSON with such tags spelled out.
-pub(super) fn escape_folding_tags(json: &str) -> String {
-    let escaped = map_marks(json, &['<', '◁'], |rest| match rest.chars().next() {
-        Some('<') if folds(rest) => Some(("\\u003c", 1)),
-        Some('◁') => Some(("\\u25c1", '◁'.len_utf8())),
-        _ => None,
-    });
-    escaped.into_owned()
-}
-
-/// Code that is certainly code.
-fn harmless_code(code: &str) -> Cow<'_, str> {
-    map_marks(code, &['<', '◁'], |rest| match rest.as_bytes() {
-        // Some readers of HTML look for the end of these in code as well.
-        [b'<', b'!' | b'?', ..] if !rest.contains('>') => Some(("&lt;", 1)),
-        _ if folds(rest) => {
-            rest.chars().next().map(|mark| (if mark == '<' { "< " } else { "◁ " }, mark.len_utf8()))
-        }
-        _ => None,
-    })
-}
-
-/// Text that may be code or not.
-fn harmless_prose(text: &str) -> Cow<'_, str> {
-    map_marks(text, &['<', '[', ']', '◁'], |rest| match rest.chars().next() {
-        Some('<') if begins_tag(rest[1..].chars().next()) => Some(("&lt;", 1)),
-        Some('[') if rest.starts_with("[^") => Some(("[&#94;", 2)),
-        Some(']') if rest.starts_with("]:") => Some(("]&#58;", 2)),
-        Some('◁') => Some(("◁ ", '◁'.len_utf8())),
-        _ => None,
-    })
-}
-
-/// A formula, which is prose where nobody draws it: a space changes nothing in TeX.
-fn harmless_maths(text: &str) -> Cow<'_, str> {
-    map_marks(text, &['<', '[', ']', '◁', '*'], |rest| match rest.chars().next() {
-        Some('<') if begins_tag(rest[1..].chars().next()) => Some(("< ", 1)),
-        Some('[') if rest.starts_with("[^") => Some(("[ ", 1)),
-        Some(']') if rest.starts_with("]:") => Some(("] ", 1)),
-        Some('*') if rest.starts_with("*[") => Some(("* ", 1)),
-        Some('◁') => Some(("◁ ", '◁'.len_utf8())),
-        _ => None,
-    })
-}
-
-/// A text with some of these marks changed: `change` looks at the text from there on, and says what stands for how many
-/// of its bytes.
-fn map_marks<'a>(
-    text: &'a str,
-    marks: &[char],
-    change: impl Fn(&str) -> Option<(&'static str, usize)>,
-) -> Cow<'a, str> {
-    if !text.contains(marks) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(marks) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let mark_length = rest.chars().next().map_or(0, char::len_utf8);
-        let (instead, length) = change(rest).unwrap_or((&rest[..0], 0));
-        if length == 0 {
-            out.push_str(&rest[..mark_length]);
-            rest = &rest[mark_length..];
-        } else {
-            out.push_str(instead);
-            rest = &rest[length..];
-        }
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -815,15 +610,6 @@ mod tests {
         check(&format!("a{}b", "\n \u{200b}\u{2800}".repeat(100)), "a\n\n\n \u{200b}\u{2800}b");
         check(&format!("```\na{}b", "\n".repeat(1_000)), &format!("```\na{}b\n```", "\n".repeat(21)));
         assert!(guarded(&[&" ".repeat(10_000), "b"]).len() <= INDENT_BYTES_MAX + 1);
-    }
-
-    #[test]
-    fn arguments_are_the_same_value_without_folding_tags() {
-        let json = r#"{"a": "<think> <b> ◁think▷ </details>"}"#;
-        let escaped = escape_folding_tags(json);
-        assert_eq!(escaped, r#"{"a": "\u003cthink> <b> \u25c1think▷ \u003c/details>"}"#);
-        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
-        assert_eq!(read(&escaped), read(json));
     }
 
     proptest! {

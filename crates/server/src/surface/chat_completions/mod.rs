@@ -15,6 +15,8 @@ mod chunk;
 mod completion;
 mod error;
 mod markdown_guard;
+mod markdown_line;
+mod markdown_marks;
 mod text_joiner;
 mod tool_display;
 

@@ -80,7 +80,7 @@ pub(crate) fn question_text(questions: &[CallQuestion], link: &str, code: &Answe
 /// a character of them is its escape.
 fn harmless_json(arguments: &Value) -> String {
     let json = visible::pretty_json(arguments).replace(MARK, "tlq\\u005f");
-    super::markdown_guard::escape_folding_tags(&json)
+    super::markdown_marks::escape_folding_tags(&json)
 }
 
 /// The code at the end of what the assistant said last, if nothing but the user has spoken since.
