@@ -160,6 +160,7 @@ def confined(server: Server, folder: pathlib.Path, home: pathlib.Path) -> list[s
     environment = {
         "PATH": f"{folder}/bin:{node}:/usr/bin:/bin",
         "HOME": "{home}",
+        "TMPDIR": "{home}",
         "LANG": "C.UTF-8",
         **server.environment,
     }
