@@ -1,5 +1,6 @@
 //! The writer that dialects call: they report what they have read, and it emits [`StepEvent`]s.
 
+mod reported_error;
 mod text_mode;
 
 use crate::assemble::{CallAssembler, CallDelta, CallHead};
@@ -17,6 +18,8 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use text_mode::{ReplyEnding, TextMode};
+
+pub(crate) use reported_error::{body_error_of, error_of};
 
 /// Where events go.
 pub(crate) type EventSink<'s> = &'s mut dyn FnMut(StepEvent<'_>);
@@ -687,37 +690,4 @@ pub(crate) fn excerpt_of(text: &str) -> String {
         end -= 1;
     }
     text[..end].to_owned()
-}
-
-/// An error object in any of its known shapes: `{error: {message, type, code}}`, `{error: "text"}`,
-/// `{detail}`, `{object: "error", message}`, `{type: "error", ...}`, `[{error: ...}]`.
-pub(crate) fn error_of(json: &JsonRef<'_>) -> Option<UpstreamError> {
-    let text_of = |json: &JsonRef<'_>, key: &str| json.scalar(key).map(Cow::into_owned);
-    if let Some(first) = json.items().first() {
-        return error_of(first);
-    }
-    if let Some(error) = json.get("error") {
-        if let Some(message) = error.as_str() {
-            let message = if message.is_empty() { json.raw().to_owned() } else { message.into_owned() };
-            return Some(UpstreamError { message, kind: text_of(json, "type"), code: text_of(json, "code") });
-        }
-        if error.is_object() && !error.members().is_empty() {
-            return Some(UpstreamError {
-                message: text_of(error, "message").unwrap_or_else(|| excerpt_of(error.raw())),
-                kind: text_of(error, "type").or_else(|| text_of(error, "status")),
-                code: text_of(error, "code"),
-            });
-        }
-        return None;
-    }
-    let says_error = json.get("object").and_then(JsonRef::as_str).as_deref() == Some("error")
-        || json.get("type").and_then(JsonRef::as_str).as_deref() == Some("error");
-    if let Some(message) = json.nonempty("message").filter(|_| says_error) {
-        return Some(UpstreamError {
-            message: message.into_owned(),
-            kind: text_of(json, "type"),
-            code: text_of(json, "code"),
-        });
-    }
-    None
 }

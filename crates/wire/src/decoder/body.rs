@@ -2,7 +2,7 @@
 
 use super::{PayloadDecoder, write_payload};
 use crate::json::JsonRef;
-use crate::step::{error_of, excerpt_of};
+use crate::step::{body_error_of, excerpt_of};
 use crate::vocabulary::{StepEvent, UpstreamError};
 
 impl PayloadDecoder {
@@ -11,7 +11,7 @@ impl PayloadDecoder {
         let text = text.trim();
         let dialect = &mut self.dialect;
         write_payload(&mut self.state, sink, |step| match JsonRef::parse(text) {
-            Ok(json) => match error_of(&json).or_else(|| detail_error(&json)) {
+            Ok(json) => match body_error_of(&json) {
                 Some(error) => step.fail(error),
                 None => dialect.body(&json, step),
             },
@@ -34,14 +34,6 @@ pub(super) fn plain_error(json: &JsonRef<'_>) -> Option<UpstreamError> {
         kind: json.scalar("type").map(|text| text.into_owned()),
         code: json.scalar("code").map(|text| text.into_owned()),
     })
-}
-
-/// FastAPI's `{"detail": "Not authenticated"}`, and `{"code": 20015, "message": "…", "data": null}` (SiliconFlow,
-/// DashScope).
-fn detail_error(json: &JsonRef<'_>) -> Option<UpstreamError> {
-    let is_detail = json.get("detail").is_some() && json.get("choices").is_none();
-    let is_code = json.get("code").is_some() && json.get("message").is_some_and(JsonRef::is_string);
-    (is_detail || is_code).then(|| plain_error(json)).flatten()
 }
 
 /// The text of an HTML page without its tags, or plain text, at most 200 bytes.

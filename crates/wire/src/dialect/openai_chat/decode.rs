@@ -3,7 +3,7 @@
 use crate::assemble::CallDelta;
 use crate::dialect::{DialectDecoder, PayloadFrame};
 use crate::json::JsonRef;
-use crate::step::StepWriter;
+use crate::step::{StepWriter, error_of};
 use crate::vocabulary::{CallKind, FinishReason, Media, Usage};
 use serde_json::{Map, Value, json};
 
@@ -107,6 +107,13 @@ impl ChatDecoder {
             if is_first {
                 step.complete();
             }
+        }
+        // OpenRouter: what a provider said while it wrote. https://openrouter.ai/docs/api/reference/errors-and-debugging
+        if is_first
+            && choice.get("error").is_some_and(JsonRef::is_object)
+            && let Some(error) = error_of(choice)
+        {
+            step.fail(error);
         }
     }
 

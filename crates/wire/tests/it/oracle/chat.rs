@@ -68,6 +68,9 @@ impl Reader {
         for choice in chunk["choices"].as_array().into_iter().flatten() {
             let number = choice["index"].as_u64().unwrap_or(0);
             self.choices.entry(number).or_default().read(choice);
+            if number == 0 && choice["error"].is_object() {
+                self.error.get_or_insert(error_message(choice).unwrap_or_default());
+            }
         }
     }
 
