@@ -278,6 +278,8 @@ pub enum FailureKind {
     Broken,
     /// 429 or its like.
     RateLimited,
+    /// The upstream or the model has too much to do, for everybody and not for this key alone.
+    Overloaded,
     /// Another HTTP error status.
     Status,
     /// A quota or credit is used up, which does not come back within a turn, though some tell it as 429.
@@ -286,6 +288,10 @@ pub enum FailureKind {
     ModelNotFound,
     /// 401, 403, or no key is configured.
     Unauthorized,
+    /// The key is a good one, and may not use this: a model, a country, an account that is blocked.
+    NotAllowed,
+    /// The upstream's filter refuses what the request says.
+    ContentFiltered,
     /// The upstream refuses native tool calling.
     ToolsUnsupported,
     /// The upstream refuses the length of the history.
@@ -315,13 +321,16 @@ impl UpstreamFailure {
             | FailureKind::IdleTimeout
             | FailureKind::TotalTimeout
             | FailureKind::Broken
-            | FailureKind::RateLimited => true,
+            | FailureKind::RateLimited
+            | FailureKind::Overloaded => true,
             FailureKind::Status => {
                 self.status.is_some_and(|status| status == 408 || status == 425 || status >= 500)
             }
             FailureKind::QuotaExhausted
             | FailureKind::ModelNotFound
             | FailureKind::Unauthorized
+            | FailureKind::NotAllowed
+            | FailureKind::ContentFiltered
             | FailureKind::ToolsUnsupported
             | FailureKind::ContextTooLong
             | FailureKind::Unsendable => false,

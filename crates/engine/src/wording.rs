@@ -95,6 +95,7 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
         ),
         FailureKind::Broken => ("upstream_lost", "The connection to the upstream broke.", again),
         FailureKind::RateLimited => ("rate_limited", "The upstream refuses more requests for now.", again),
+        FailureKind::Overloaded => ("overloaded", "The upstream has too much to do for now.", again),
         FailureKind::Status if failure.is_retryable() => {
             ("upstream_error", "The upstream could not answer.", again)
         }
@@ -116,6 +117,16 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
         FailureKind::Unauthorized => {
             ("unauthorized", "The upstream did not accept the key.", "Check the key and its variable.")
         }
+        FailureKind::NotAllowed => (
+            "not_allowed",
+            "The upstream does not allow this to the account of the key.",
+            "See what it says: the model, the region or the account is not enabled. Or choose another model.",
+        ),
+        FailureKind::ContentFiltered => (
+            "content_filter",
+            "The upstream's filter refused the request.",
+            "Say it differently, or choose another model.",
+        ),
         // It says why and how; nothing is switched silently.
         FailureKind::ToolsUnsupported => (
             "tool_calling_unsupported",

@@ -177,6 +177,10 @@ impl IntoResponse for ApiError {
         if let Some(seconds) = self.retry_after_s {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        // 429 looks as if it passed; OpenAI's clients read this.
+        if self.code == "insufficient_quota" {
+            response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+        }
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

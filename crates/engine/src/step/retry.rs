@@ -64,6 +64,12 @@ mod tests {
             (failure(K::Status, Some(503), None), 3, false, None, Some(RetryDecision::GiveUp)),
             (failure(K::Status, Some(400), None), 1, true, None, Some(RetryDecision::Fallback)),
             (failure(K::Unauthorized, Some(401), None), 1, false, None, Some(RetryDecision::GiveUp)),
+            // an empty account is asked once
+            (failure(K::QuotaExhausted, Some(429), None), 1, false, None, Some(RetryDecision::GiveUp)),
+            (failure(K::QuotaExhausted, Some(500), Some(1)), 1, true, None, Some(RetryDecision::Fallback)),
+            (failure(K::NotAllowed, Some(403), None), 1, false, None, Some(RetryDecision::GiveUp)),
+            (failure(K::ContentFiltered, None, None), 1, false, None, Some(RetryDecision::GiveUp)),
+            (failure(K::Overloaded, Some(529), None), 1, false, Some(250..=500), None),
             (failure(K::Connect, None, None), 1, false, Some(250..=500), None),
             (failure(K::FirstByteTimeout, None, None), 1, false, Some(250..=500), None),
             // its time was that of all tries

@@ -229,12 +229,16 @@ pub(super) fn upstream_error(failure: UpstreamFailure) -> ApiError {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => true,
         status => status.is_client_error(),
     });
-    let code = match kind {
-        FailureKind::RateLimited => "rate_limit_exceeded",
-        FailureKind::ContextTooLong => "context_length_exceeded",
-        _ => "upstream_error",
+    let or = |status| passed_status.unwrap_or(status);
+    let (status, code) = match kind {
+        FailureKind::RateLimited => (or(StatusCode::TOO_MANY_REQUESTS), "rate_limit_exceeded"),
+        FailureKind::QuotaExhausted => (StatusCode::TOO_MANY_REQUESTS, "insufficient_quota"),
+        FailureKind::ContextTooLong => (or(StatusCode::BAD_REQUEST), "context_length_exceeded"),
+        FailureKind::ContentFiltered => (or(StatusCode::BAD_REQUEST), "content_filter"),
+        FailureKind::Overloaded => (or(StatusCode::SERVICE_UNAVAILABLE), "upstream_error"),
+        _ => (or(StatusCode::BAD_GATEWAY), "upstream_error"),
     };
-    let mut error = ApiError::new(passed_status.unwrap_or(StatusCode::BAD_GATEWAY), code, message);
+    let mut error = ApiError::new(status, code, message);
     error.retry_after_s = retry_after_ms.map(|ms| ms.div_ceil(1_000));
     error
 }

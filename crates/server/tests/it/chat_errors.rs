@@ -60,6 +60,9 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
         ),
         (failing(400, &[], error("`temperature` is too high", "x")), 400, "upstream_error", None),
         (failing(401, &[], error("Incorrect API key", "invalid_api_key")), 502, "unauthorized", None),
+        (failing(403, &[], error("No", "unsupported_country_region_territory")), 502, "not_allowed", None),
+        (failing(400, &[], error("No", "content_filter")), 400, "content_filter", None),
+        (failing(529, &[], error("Busy", "overloaded_error")), 503, "upstream_error", Some("1")),
     ];
     for (script, status, code, retry_after) in table {
         for stream in [true, false] {
@@ -75,6 +78,40 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
             let body: Value = response.json().await.unwrap();
             assert_eq!(body["error"]["code"], code, "{what}: {body}");
             assert_eq!(server.upstream.requests().len(), 1, "{what}: the client tries again by itself");
+        }
+    }
+}
+
+/// As a status or inside a 200, in every provider's words, streamed or not, and by a client that never tries again itself.
+#[tokio::test]
+async fn an_empty_account_is_asked_once() {
+    let bodies = [
+        (429, json!({"error": {"code": "1113", "message": "余额不足或无可用资源包,请充值。"}})),
+        (
+            500,
+            json!({"type": "error", "error": {"type": "api_error", "message": "insufficient balance (1008)"}}),
+        ),
+        (403, json!({"code": "INSUFFICIENT_BALANCE", "message": "Insufficient account balance"})),
+        (402, json!({"error": {"message": "Pay first"}})),
+        (200, json!({"error": {"code": "1113", "message": "余额不足或无可用资源包,请充值。"}})),
+        (
+            200,
+            json!({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}, "choices": null}),
+        ),
+        (200, json!({"code": "Arrearage", "message": "Your account is in arrears", "request_id": "r"})),
+    ];
+    for (status, body) in bodies {
+        for stream in [true, false] {
+            let headers = [("content-type", "application/json")];
+            let server = TestServer::start(ScriptQueue::new([failing(status, &headers, body.clone())])).await;
+            let request = json!({"model": "default", "stream": stream, "messages": [{"role": "user", "content": "Hi"}]});
+            let response =
+                server.client().post(server.url("/v1/chat/completions")).json(&request).send().await.unwrap();
+            assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS, "{status} {body}");
+            assert_eq!(response.headers()["x-should-retry"], "false", "{status} {body}");
+            let refused: Value = response.json().await.unwrap();
+            assert_eq!(refused["error"]["code"], "insufficient_quota", "{status} {body}: {refused}");
+            assert_eq!(server.upstream.requests().len(), 1, "{status} {body}");
         }
     }
 }

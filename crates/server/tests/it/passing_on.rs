@@ -55,6 +55,11 @@ async fn raw(State(raw): State<Raw>, uri: Uri, headers: HeaderMap, body: Bytes) 
         "busy" => refused(429, &[("retry-after", "7")]),
         "wrong-key" => refused(401, &[]),
         "refuses" => refused(400, &[]),
+        "empty" => (
+            StatusCode::FORBIDDEN,
+            r#"{"code":"INSUFFICIENT_BALANCE","message":"Insufficient account balance"}"#,
+        )
+            .into_response(),
         "endless" => {
             let told = DropSignal(raw.gone.clone());
             let pieces = stream::once(async { Ok::<_, std::io::Error>(Bytes::from("data: {}\n\n")) })
@@ -120,11 +125,14 @@ async fn what_the_upstream_refuses_keeps_its_class_and_shows_no_key() {
         ("raw/busy", 429, "rate_limit_exceeded", Some("7")),
         ("raw/wrong-key", 502, "upstream_error", None),
         ("raw/refuses", 400, "upstream_error", None),
+        ("raw/empty", 429, "insufficient_quota", None),
     ] {
         let body = json!({"model": model, "prompt": "Once"});
         let response = server.client().post(server.url("/v1/completions")).json(&body).send().await.unwrap();
         let after = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
         assert_eq!((response.status().as_u16(), after.as_deref()), (status, retry_after), "{model}");
+        let may_retry = !response.headers().contains_key("x-should-retry");
+        assert_eq!(may_retry, code != "insufficient_quota", "{model}");
         let said: Value = response.json().await.unwrap();
         assert_eq!(said["error"]["code"], code, "{said}");
         assert!(!said.to_string().contains(KEY), "{said}");

@@ -11,6 +11,10 @@ pub(crate) struct UpstreamErrorBody {
     pub kind: Option<String>,
     /// `code`, as text.
     pub code: Option<String>,
+    /// Every code, type, status and reason in it, however deep: gateways put the provider's error inside their own.
+    pub codes: Vec<String>,
+    /// All that it says, in lower case, without what some servers send back of the request.
+    pub text: String,
     /// Text that the model wrote instead of a call (Groq).
     pub failed_generation: Option<String>,
     /// Gemini's `RetryInfo`, in milliseconds.
@@ -20,16 +24,32 @@ pub(crate) struct UpstreamErrorBody {
 /// Longest stored message, in characters.
 pub(crate) const MESSAGE_CHARS_MAX: usize = 2_000;
 
+/// Documents inside strings that are read, one in the other.
+const NESTED_MAX: usize = 3;
+
+/// Members that hold what was sent, or what the model wrote: neither says what went wrong.
+const ECHOED: [&str; 7] =
+    ["input", "ctx", "messages", "prompt", "request", "request_body", "failed_generation"];
+
 /// Reads `{error:{message,type,code}}`, `{error:"…"}`, `{object:"error",message}`, `{code,message,data}`,
-/// `[{error:{…}}]`, `{type:"error",error:{…}}`, `{detail:…}`, `{errors:[…]}`, and else the text itself, without
-/// markup.
+/// `{code,msg}`, `[{error:{…}}]`, `{type:"error",error:{…}}`, `{detail:…}`, `{errors:[…]}`, `{base_resp:{…}}`,
+/// `{Response:{Error:{…}}}`, and else the text itself, without markup.
 pub(crate) fn parse(body: &str) -> UpstreamErrorBody {
     let mut read = match serde_json::from_str::<Value>(body.trim()) {
-        Ok(value) => from_json(&value).unwrap_or_else(|| UpstreamErrorBody {
-            message: body.trim().into(),
-            ..UpstreamErrorBody::default()
-        }),
-        Err(_) => UpstreamErrorBody { message: strip_markup(body), ..UpstreamErrorBody::default() },
+        Ok(mut value) => {
+            let read = from_json(&value).unwrap_or_else(|| UpstreamErrorBody {
+                message: body.trim().into(),
+                ..UpstreamErrorBody::default()
+            });
+            remove_echoes(&mut value);
+            let mut codes = Vec::new();
+            collect_codes(&value, NESTED_MAX, &mut codes);
+            UpstreamErrorBody { codes, text: value.to_string().to_lowercase(), ..read }
+        }
+        Err(_) => {
+            let message = strip_markup(body);
+            UpstreamErrorBody { text: message.to_lowercase(), message, ..UpstreamErrorBody::default() }
+        }
     };
     if let Some((end, _)) = read.message.char_indices().nth(MESSAGE_CHARS_MAX) {
         read.message.truncate(end);
@@ -44,6 +64,7 @@ fn from_json(value: &Value) -> Option<UpstreamErrorBody> {
         Value::String(text) => {
             Some(UpstreamErrorBody { message: text.clone(), ..UpstreamErrorBody::default() })
         }
+        Value::Object(_) if let Some(own) = envelope(value) => Some(own),
         Value::Object(fields) => match fields.get("error") {
             Some(inner @ (Value::Object(_) | Value::Array(_))) => from_json(inner),
             Some(Value::String(text)) => {
@@ -53,12 +74,73 @@ fn from_json(value: &Value) -> Option<UpstreamErrorBody> {
                 Some(UpstreamErrorBody { message, ..details(value) })
             }
             _ => {
-                let message =
-                    text_of(value, &["message", "msg", "detail", "error_message", "error_msg", "errors"])?;
-                Some(UpstreamErrorBody { message, ..details(value) })
+                let listed =
+                    fields.get("errors").and_then(|errors| errors.get(0)).filter(|first| first.is_object());
+                let names = ["message", "msg", "detail", "error_message", "error_msg"];
+                match (text_of(value, &names), listed) {
+                    (Some(message), _) => Some(UpstreamErrorBody { message, ..details(value) }),
+                    // Cloudflare: `{"errors":[{"message":…,"code":…}],"success":false}`.
+                    (None, Some(first)) => from_json(first),
+                    (None, None) => {
+                        let message = text_of(value, &["errors"])?;
+                        Some(UpstreamErrorBody { message, ..details(value) })
+                    }
+                }
             }
         },
         _ => None,
+    }
+}
+
+/// Errors in envelopes of their own: MiniMax's `base_resp`, whose number says everything, and Tencent's `Response`.
+fn envelope(value: &Value) -> Option<UpstreamErrorBody> {
+    if let Some(base) = value.get("base_resp") {
+        let code = text_of(base, &["status_code"]).filter(|code| code != "0")?;
+        let message = text_of(base, &["status_msg"]).unwrap_or_else(|| code.clone());
+        let kind = Some("base_resp".to_owned());
+        return Some(UpstreamErrorBody { message, kind, code: Some(code), ..UpstreamErrorBody::default() });
+    }
+    let error = value.get("Response")?.get("Error")?;
+    let (code, message) = (text_of(error, &["Code"]), text_of(error, &["Message"])?);
+    Some(UpstreamErrorBody { message, code, ..UpstreamErrorBody::default() })
+}
+
+fn remove_echoes(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !ECHOED.contains(&name.as_str()));
+            fields.values_mut().for_each(remove_echoes);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_echoes),
+        _ => {}
+    }
+}
+
+fn collect_codes(value: &Value, nested_left: usize, codes: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match (name.as_str(), value) {
+                    ("code" | "type" | "status" | "reason" | "error_code" | "Code", Value::String(code)) => {
+                        codes.push(code.clone());
+                    }
+                    ("code" | "error_code", Value::Number(code)) => codes.push(code.to_string()),
+                    // AWS: `com.amazon.coral.service#ThrottlingException`.
+                    ("__type", Value::String(name)) => {
+                        codes.push(name.rsplit('#').next().unwrap_or_default().to_owned());
+                    }
+                    ("error", Value::String(code)) if !code.contains(' ') => codes.push(code.clone()),
+                    _ => collect_codes(value, nested_left, codes),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_codes(item, nested_left, codes)),
+        Value::String(text) if nested_left > 0 && text.trim_start().starts_with('{') => {
+            if let Ok(inner) = serde_json::from_str(text.trim()) {
+                collect_codes(&inner, nested_left - 1, codes);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -66,7 +148,9 @@ fn details(object: &Value) -> UpstreamErrorBody {
     UpstreamErrorBody {
         message: String::new(),
         kind: text_of(object, &["type", "status"]),
-        code: text_of(object, &["code"]),
+        code: text_of(object, &["code", "error_code"]),
+        codes: Vec::new(),
+        text: String::new(),
         failed_generation: text_of(object, &["failed_generation"]),
         retry_after_ms: object.get("details").and_then(Value::as_array).and_then(|details| {
             details
@@ -156,6 +240,17 @@ mod tests {
                 None,
             ),
             (r#"{"detail":"m"}"#, "m", None, None),
+            (r#"{"error_code":17,"error_msg":"m"}"#, "m", None, Some("17")),
+            (r#"{"code":336501,"msg":"m"}"#, "m", None, Some("336501")),
+            (r#"{"base_resp":{"status_code":1008,"status_msg":"m"}}"#, "m", Some("base_resp"), Some("1008")),
+            (
+                r#"{"Response":{"Error":{"Code":"LimitExceeded","Message":"m"}}}"#,
+                "m",
+                None,
+                Some("LimitExceeded"),
+            ),
+            (r#"{"errors":[{"message":"m","code":3036}],"success":false}"#, "m", None, Some("3036")),
+            (r#"{"errors":["m"]}"#, r#"["m"]"#, None, None),
             (
                 r#"{"detail":[{"loc":["body","tools"],"type":"extra_forbidden"}]}"#,
                 r#"[{"loc":["body","tools"],"type":"extra_forbidden"}]"#,
@@ -182,6 +277,23 @@ mod tests {
                 "{body}"
             );
         }
+    }
+
+    #[test]
+    fn codes_are_found_however_deep_they_are_and_words_without_what_was_sent() {
+        let nested = r#"{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"{\"error\":{\"code\":\"insufficient_quota\",\"message\":\"\\u4f59\\u989d\u4e0d\u8db3\"}}"}}}"#;
+        let read = parse(nested);
+        assert_eq!(read.codes, ["429", "insufficient_quota"]);
+        assert!(read.text.contains("不足"), "{}", read.text);
+        let echoed = r#"{"detail":[{"type":"missing","loc":["body","n"],"msg":"Field required","input":{"messages":["My Quota"]}}]}"#;
+        let read = parse(echoed);
+        assert!(read.codes == ["missing"] && read.text.contains("field required"), "{read:?}");
+        assert!(!read.text.contains("quota"), "{}", read.text);
+        assert_eq!(
+            parse(r#"{"__type":"com.amazon#ThrottlingException","message":"m"}"#).codes,
+            ["ThrottlingException"]
+        );
+        assert_eq!(parse(r#"{"error":"quota_exceeded","message":"Used up"}"#).codes, ["quota_exceeded"]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! Classification of failed answers. Pure: status, headers and body in, a kind out.
+//! Classification of failed answers. Pure: status, headers and body in, a kind out. What single providers send is in the
+//! table of `failure_rules`, what every status means is here.
 
 use super::error_body::{self, UpstreamErrorBody};
+use super::failure_rules;
 use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_wire::UpstreamError as ReportedError;
 
@@ -29,7 +31,7 @@ pub(crate) fn from_response(
     tools_offered: ToolsInRequest,
 ) -> UpstreamFailure {
     let error = error_body::parse(response.body);
-    let kind = classify(Some(response.status), &error, response.body, tools_offered);
+    let kind = classify(Some(response.status), &error, tools_offered).unwrap_or(FailureKind::Status);
     let retry_after_ms = retry_after_header(response).or(error.retry_after_ms);
     let mut message =
         if error.message.is_empty() { status_reason(response.status).to_owned() } else { error.message };
@@ -49,67 +51,47 @@ pub(crate) fn from_first_event(
         message: error.message.clone(),
         kind: error.kind.clone(),
         code: error.code.clone(),
+        codes: error.kind.iter().chain(&error.code).cloned().collect(),
+        text: error.message.to_lowercase(),
         ..UpstreamErrorBody::default()
     };
     let status =
         error.code.as_deref().and_then(|code| code.parse().ok()).filter(|code| (400..600).contains(code));
-    let kind = classify(status, &body, &error.message, tools_offered);
-    if kind == FailureKind::Status && status.is_none() {
-        return None;
-    }
+    let kind = classify(status, &body, tools_offered);
+    // A request that is said to be wrong is wrong again.
+    let status = status.or((kind == Some(FailureKind::Status)).then_some(400));
+    let kind = kind.or(status.map(|_| FailureKind::Status))?;
     Some(UpstreamFailure { kind, status, message: body.message, retry_after_ms: None })
 }
 
+/// The class of an error; `None` = nothing in it says more than that it failed.
 fn classify(
     status: Option<u16>,
     error: &UpstreamErrorBody,
-    raw: &str,
     tools_offered: ToolsInRequest,
-) -> FailureKind {
-    let text = raw.to_lowercase();
-    let code = error.code.as_deref().unwrap_or_default();
-    let kind = error.kind.as_deref().unwrap_or_default();
-    let is = |words: &[&str]| words.iter().any(|word| code == *word || kind == *word);
+) -> Option<FailureKind> {
     let may_refuse_tools = tools_offered == ToolsInRequest::Present
         && matches!(status, None | Some(400 | 404 | 422 | 500 | 501));
-    if may_refuse_tools && refuses_tools(&text) {
-        return FailureKind::ToolsUnsupported;
+    if may_refuse_tools && refuses_tools(&error.text) {
+        return Some(FailureKind::ToolsUnsupported);
     }
-    if is(&["context_length_exceeded"]) || status == Some(413) || is_context_too_long(&text) {
-        return FailureKind::ContextTooLong;
+    if let Some(rule) = failure_rules::find(status, error) {
+        return Some(rule.kind);
     }
-    let quota = ["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"];
-    if status == Some(402) || is(&quota) {
-        return FailureKind::QuotaExhausted;
-    }
-    if is(&["model_not_found"]) || (matches!(status, Some(400 | 404)) && is_model_not_found(&text, status)) {
-        return FailureKind::ModelNotFound;
-    }
+    by_status(status?, &error.text)
+}
+
+/// Meaning of a status, whatever the upstream.
+fn by_status(status: u16, text: &str) -> Option<FailureKind> {
     match status {
-        Some(401 | 403) => FailureKind::Unauthorized,
-        Some(429) => FailureKind::RateLimited,
-        Some(_) => FailureKind::Status,
-        None if is(&[
-            "authentication_error",
-            "permission_error",
-            "invalid_api_key",
-            "PERMISSION_DENIED",
-            "UNAUTHENTICATED",
-        ]) =>
-        {
-            FailureKind::Unauthorized
-        }
-        None if is(&[
-            "rate_limit_error",
-            "rate_limit_exceeded",
-            "overloaded_error",
-            "RESOURCE_EXHAUSTED",
-            "UNAVAILABLE",
-        ]) =>
-        {
-            FailureKind::RateLimited
-        }
-        None => FailureKind::Status,
+        401 | 403 => Some(FailureKind::Unauthorized),
+        402 => Some(FailureKind::QuotaExhausted),
+        // OpenAI, Ollama and vLLM: "The model `x` does not exist", "model 'x' not found"; Anthropic: "model: x".
+        404 if text.contains("model") => Some(FailureKind::ModelNotFound),
+        413 => Some(FailureKind::ContextTooLong),
+        429 => Some(FailureKind::RateLimited),
+        529 => Some(FailureKind::Overloaded),
+        _ => None,
     }
 }
 
@@ -142,24 +124,6 @@ fn refuses_tools(text: &str) -> bool {
         && ["\"tools\"", "\"tool_choice\"", "body.tools", "body.tool_choice"]
             .iter()
             .any(|at| text.contains(at))
-}
-
-/// OpenAI, Ollama and vLLM with 404: "The model `x` does not exist", "model 'x' not found"; Anthropic with 404: "model: x";
-/// DeepSeek with 400: "Model Not Exist".
-fn is_model_not_found(text: &str, status: Option<u16>) -> bool {
-    text.contains("model not exist") || (status == Some(404) && text.contains("model"))
-}
-
-/// OpenAI and compatible; Anthropic; Gemini; llama.cpp.
-fn is_context_too_long(text: &str) -> bool {
-    [
-        "maximum context length",
-        "prompt is too long",
-        "exceeds the maximum number of tokens",
-        "exceeds the available context size",
-    ]
-    .iter()
-    .any(|phrase| text.contains(phrase))
 }
 
 /// True if a refusal names `stream_options`: the same request without it may be accepted.
@@ -379,7 +343,7 @@ mod tests {
             (
                 529,
                 r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-                K::Status,
+                K::Overloaded,
             ),
             (503, "", K::Status),
             (402, r#"{"error":{"message":"Insufficient Balance"}}"#, K::QuotaExhausted),
@@ -452,7 +416,9 @@ mod tests {
         };
         let cases = [
             (error("X does not support tools", None, None), Some(K::ToolsUnsupported)),
-            (error("Overloaded", Some("overloaded_error"), None), Some(K::RateLimited)),
+            (error("Overloaded", Some("overloaded_error"), None), Some(K::Overloaded)),
+            (error("余额不足", None, None), Some(K::QuotaExhausted)),
+            (error("too hot", Some("invalid_request_error"), None), Some(K::Status)),
             (error("quota", Some("RESOURCE_EXHAUSTED"), Some("429")), Some(K::RateLimited)),
             (error("bad gateway", None, Some("502")), Some(K::Status)),
             (error("something", None, Some("9999")), None),

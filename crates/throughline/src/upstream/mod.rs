@@ -7,6 +7,7 @@ mod client;
 mod deadlines;
 mod error_body;
 mod failure;
+mod failure_rules;
 mod handoff;
 mod in_process;
 mod measure;

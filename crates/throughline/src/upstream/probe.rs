@@ -150,10 +150,13 @@ async fn with_timeout<T>(
 pub(super) fn probe_error(failure: &UpstreamFailure) -> ProbeError {
     let classified = classify_message(failure.message.clone(), failure.status);
     let probe_failure = match failure.kind {
-        // "Insufficient balance" comes as 401, 402, 403 and 429.
+        FailureKind::QuotaExhausted => ProbeFailure::Quota,
+        // Words that are too vague to end retries are good enough for a person who tries a key.
         _ if classified.failure == ProbeFailure::Quota => ProbeFailure::Quota,
         FailureKind::Unauthorized => ProbeFailure::Key,
-        FailureKind::RateLimited => ProbeFailure::Busy,
+        FailureKind::ModelNotFound => ProbeFailure::Model,
+        FailureKind::NotAllowed | FailureKind::ContentFiltered => ProbeFailure::Refused,
+        FailureKind::RateLimited | FailureKind::Overloaded => ProbeFailure::Busy,
         FailureKind::Connect
         | FailureKind::FirstByteTimeout
         | FailureKind::IdleTimeout
@@ -305,5 +308,8 @@ mod tests {
         check(FailureKind::Status, 400, "Model Not Exist", P::Model);
         check(FailureKind::Status, 400, "temperature is too high", P::Refused);
         check(FailureKind::Status, 503, "overloaded", P::Refused);
+        check(FailureKind::Overloaded, 529, "Overloaded", P::Busy);
+        check(FailureKind::QuotaExhausted, 429, "请充值", P::Quota);
+        check(FailureKind::NotAllowed, 403, "the model is not enabled", P::Refused);
     }
 }

@@ -168,7 +168,7 @@ async fn every_way_to_fail_before_a_reply_has_its_kind() {
     };
     let cases = [
         ("429", ModelScript::rate_limited(7), K::RateLimited, ""),
-        ("503", ModelScript::status(503), K::Status, ""),
+        ("503", ModelScript::status(503), K::Overloaded, ""),
         ("401", ModelScript::status(401), K::Unauthorized, ""),
         ("a proxy's page", ModelScript::html(502), K::Status, "502 Bad Gateway"),
         (
@@ -288,7 +288,7 @@ async fn an_error_inside_a_200_is_a_failure_only_as_the_first_thing() {
         })
     };
     let first = check(ModelScript::new().then(overloaded())).await;
-    assert_eq!(first.kind(), Some(K::RateLimited), "{first:?}");
+    assert_eq!(first.kind(), Some(K::Overloaded), "{first:?}");
     let later = check(ModelScript::new().say("Well, ").then(overloaded())).await;
     assert!(later.failure.is_none() && matches!(later.end(), Some(StreamEnd::Error(_))), "{later:?}");
     assert_eq!(later.text(), "Well, ");

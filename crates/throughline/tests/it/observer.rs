@@ -109,5 +109,5 @@ async fn a_call_that_fails_is_told_with_its_try() {
     let first = [(1, "sent"), (1, "refused"), (1, "ended")];
     let second = [(2, "sent"), (2, "answered"), (2, "first byte"), (2, "first token"), (2, "ended")];
     assert_eq!(told, [&first[..], &second[..]].concat());
-    assert_eq!(notes.ends[0], (0, Some(FailureKind::Status)));
+    assert_eq!(notes.ends[0], (0, Some(FailureKind::Overloaded)));
 }

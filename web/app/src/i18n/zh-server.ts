@@ -20,6 +20,8 @@ export const CODES: Table = {
   insufficient_quota: "上游的配额或余额已用完。",
   model_not_found: "上游没有这个模型。",
   unauthorized: "上游拒绝了密钥。",
+  not_allowed: "密钥有效，但上游不允许这个账户这样使用。",
+  overloaded: "上游过载，暂时无法处理。",
   tool_calling_unsupported: "这个上游或模型不支持原生工具调用。",
   context_too_long: "对话太长，超出了这个模型的上下文长度。",
   request_unsendable: "请求无法发送。",
@@ -196,6 +198,8 @@ export const WHOLE: ReadonlySet<string> = new Set([
   "The upstream cannot be reached.",
   "The upstream refuses more requests for now.",
   "The upstream did not accept the key.",
+  "The upstream does not allow this to the account of the key.",
+  "The upstream has too much to do for now.",
   "This upstream or model does not support native tool calling.",
   "The conversation is too long for this model.",
   "The request could not be sent.",
@@ -299,12 +303,15 @@ export const SENTENCES: Table = {
   "Try again.": "请重试。",
   "Try again, or choose another model.": "请重试，或换一个模型。",
   "Try again in a moment, or choose another model.": "请稍后再试，或换一个模型。",
+  "The upstream's filter refused the request.": "上游的内容过滤器拒绝了这个请求。",
   "Say it differently, or choose another model.": "请换个说法，或换一个模型。",
   "Check the address and the network.": "请检查地址和网络。",
   "Raise the total timeout, or ask for less.": "请调大总超时时间，或缩小请求范围。",
   "The same request will be refused again: see what it says, or choose another model.":
     "同样的请求还会被拒绝：请查看上游的说明，或换一个模型。",
   "Check the key and its variable.": "请检查密钥及其环境变量。",
+  "See what it says: the model, the region or the account is not enabled. Or choose another model.":
+    "请查看上游的说明：模型、地区或账户未开通。也可以换一个模型。",
   'Use text mode, in which the model writes its calls as text: `/mode text` in the chat, `--mode text` for the command, or `mode = "text"` for the agent. Or choose a model that can call tools.':
     '请改用文本模式，让模型把调用写成文本：对话里用 `/mode text`，命令行用 `--mode text`，智能体用 `mode = "text"`。也可以换一个支持工具调用的模型。',
   "Choose a model with a longer context, or leave out what is no longer needed: old messages, pictures, files.":

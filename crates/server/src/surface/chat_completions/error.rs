@@ -49,6 +49,7 @@ impl ErrorClass {
             ("context_too_long", _) => class(400, "invalid_request_error", Some("context_length_exceeded")),
             ("model_not_found", _) => class(404, "invalid_request_error", None),
             ("tool_calling_unsupported" | "content_filter", _) => class(400, "invalid_request_error", None),
+            ("overloaded", _) => class(503, "upstream_error", Some("upstream_error")),
             // 529 is Anthropic's way to say it.
             ("upstream_error", Some(503 | 529)) => class(503, "upstream_error", None),
             ("upstream_error", Some(400..=499)) => class(400, "invalid_request_error", None),

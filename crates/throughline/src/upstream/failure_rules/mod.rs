@@ -1,0 +1,119 @@
+//! Errors in the words of each provider: one table of statuses, codes and words, each row with its source and an
+//! example that a test classifies. General rules, by the status alone, are in `failure.rs`.
+//!
+//! To add a row: cite where it is documented or was seen, and give the smallest body as the example. Words must be such
+//! that no other error has them by chance: a quota that is none ends retries, and "too long" shortens histories.
+//! `docs/errors-of-providers.md` is written from this table.
+
+mod access;
+mod account;
+mod content;
+mod length;
+mod load;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use super::error_body::UpstreamErrorBody;
+use throughline_engine::FailureKind;
+
+/// One row: what a provider sends, and what it means.
+pub(super) struct FailureRule {
+    #[cfg_attr(not(test), allow(dead_code, reason = "for people, tests and the page of the documents"))]
+    pub provider: &'static str,
+    pub kind: FailureKind,
+    /// Statuses with which it holds; none = with all of them. An error inside a 200 has no status, and passes.
+    statuses: &'static [u16],
+    /// Any of these, exactly. Digits alone count only where nothing else in the error says its type, since providers
+    /// number alike; `base_resp 1008` is the number of MiniMax's envelope.
+    codes: &'static [&'static str],
+    /// Any of these, in lower case; `*` stands for anything.
+    words: &'static [&'static str],
+    #[cfg_attr(not(test), allow(dead_code, reason = "for people, tests and the page of the documents"))]
+    source: &'static str,
+    #[cfg_attr(not(test), allow(dead_code, reason = "for the tests"))]
+    example: (u16, &'static str),
+}
+
+/// A row without conditions yet.
+const fn rule(provider: &'static str, kind: FailureKind, source: &'static str) -> FailureRule {
+    FailureRule { provider, kind, statuses: &[], codes: &[], words: &[], source, example: (0, "") }
+}
+
+impl FailureRule {
+    const fn statuses(self, statuses: &'static [u16]) -> Self {
+        Self { statuses, ..self }
+    }
+
+    const fn codes(self, codes: &'static [&'static str]) -> Self {
+        Self { codes, ..self }
+    }
+
+    const fn words(self, words: &'static [&'static str]) -> Self {
+        Self { words, ..self }
+    }
+
+    /// A status (200 for an error inside one) and a body that is of this row.
+    const fn example(self, status: u16, body: &'static str) -> Self {
+        Self { example: (status, body), ..self }
+    }
+
+    fn fits(&self, status: Option<u16>, error: &UpstreamErrorBody) -> bool {
+        let by_status = self.codes.is_empty() && self.words.is_empty();
+        let fits_status = match status {
+            Some(status) => self.statuses.is_empty() || self.statuses.contains(&status),
+            None => !by_status,
+        };
+        fits_status
+            && (by_status
+                || self.codes.iter().any(|code| has_code(error, code))
+                || self.words.iter().any(|words| says(&error.text, words)))
+    }
+}
+
+/// The table. The first row that fits counts, so what is sure stands before what is vague: a quota before a rate limit.
+fn all() -> impl Iterator<Item = &'static FailureRule> {
+    [
+        load::EXCEPTIONS,
+        length::TOO_LONG,
+        account::QUOTA_EXHAUSTED,
+        content::FILTERED,
+        access::BAD_KEY,
+        access::NOT_ALLOWED,
+        access::UNKNOWN_MODEL,
+        load::OVERLOADED,
+        load::RATE_LIMITED,
+        request::REFUSED,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The row that an error is of. [`FailureKind::Status`] means a request that would be refused again.
+pub(super) fn find(status: Option<u16>, error: &UpstreamErrorBody) -> Option<&'static FailureRule> {
+    all().find(|rule| rule.fits(status, error))
+}
+
+fn has_code(error: &UpstreamErrorBody, code: &str) -> bool {
+    if code.bytes().all(|byte| byte.is_ascii_digit()) {
+        return error.kind.is_none() && error.code.as_deref() == Some(code);
+    }
+    match code.split_once(' ') {
+        Some(("base_resp", number)) => {
+            error.kind.as_deref() == Some("base_resp") && error.code.as_deref() == Some(number)
+        }
+        _ => error.codes.iter().any(|own| own == code),
+    }
+}
+
+/// True if the pieces of `words` between its `*` stand in `text`, one after the other.
+fn says(text: &str, words: &str) -> bool {
+    let mut rest = text;
+    words.split('*').all(|piece| match rest.find(piece) {
+        Some(at) => {
+            rest = &rest[at + piece.len()..];
+            true
+        }
+        None => false,
+    })
+}
