@@ -4,6 +4,7 @@ use crate::exit::CliFailure;
 use crate::messages;
 use std::path::Path;
 use throughline::UserInput;
+use throughline_wire::picture_type;
 
 /// Largest picture that is sent, in bytes: what the strictest known upstream takes.
 const PICTURE_BYTES_MAX: u64 = 20 << 20;
@@ -27,7 +28,7 @@ impl PictureFile {
         }
         let bytes = std::fs::read(path).map_err(|error| messages::no_picture(path, &error.to_string()))?;
         let media_type =
-            media_type(&bytes).ok_or_else(|| messages::no_picture(path, &messages::no_picture_format()))?;
+            picture_type(&bytes).ok_or_else(|| messages::no_picture(path, &messages::no_picture_format()))?;
         let name =
             path.file_name().map_or_else(|| "image".to_owned(), |name| name.to_string_lossy().into_owned());
         Ok(Self { name, media_type, bytes })
@@ -45,29 +46,5 @@ impl PictureFile {
     /// Appends it to what is sent.
     pub(crate) fn attach(&self, input: UserInput) -> UserInput {
         input.image(self.media_type, &self.bytes)
-    }
-}
-
-fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_picture_is_known_by_its_first_bytes() {
-        assert_eq!(media_type(b"\x89PNG\r\n\x1a\n"), Some("image/png"));
-        assert_eq!(media_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
-        assert_eq!(media_type(b"GIF89a"), Some("image/gif"));
-        assert_eq!(media_type(b"RIFF\0\0\0\0WEBPVP8 "), Some("image/webp"));
-        assert_eq!(media_type(b"%PDF-1.7"), None);
     }
 }

@@ -118,7 +118,7 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
             ("unauthorized", "The upstream did not accept the key.", "Check the key and its variable.")
         }
         FailureKind::NotAllowed => (
-            "not_allowed",
+            "access_denied",
             "The upstream does not allow this to the account of the key.",
             "See what it says: the model, the region or the account is not enabled. Or choose another model.",
         ),

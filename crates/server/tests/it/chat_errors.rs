@@ -60,7 +60,7 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
         ),
         (failing(400, &[], error("`temperature` is too high", "x")), 400, "upstream_error", None),
         (failing(401, &[], error("Incorrect API key", "invalid_api_key")), 502, "unauthorized", None),
-        (failing(403, &[], error("No", "unsupported_country_region_territory")), 502, "not_allowed", None),
+        (failing(403, &[], error("No", "unsupported_country_region_territory")), 502, "access_denied", None),
         (failing(400, &[], error("No", "content_filter")), 400, "content_filter", None),
         (failing(529, &[], error("Busy", "overloaded_error")), 503, "upstream_error", Some("1")),
     ];

@@ -10,7 +10,8 @@ use throughline_server::KeyScope;
 use throughline_testkit::{ModelScript, ScriptQueue};
 
 fn picture(bytes: usize) -> String {
-    let content: Vec<u8> = (0..bytes).map(|n| (n * 31 % 253) as u8).collect();
+    let noise = (0..bytes).map(|n| (n * 31 % 253) as u8);
+    let content: Vec<u8> = b"\x89PNG\r\n\x1a\n".iter().copied().chain(noise).take(bytes).collect();
     format!("data:image/png;base64,{}", BASE64.encode(content))
 }
 

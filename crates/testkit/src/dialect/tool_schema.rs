@@ -20,7 +20,7 @@ pub enum ToolSchemaRule {
     Openai,
     /// "Moonshot flavored json schema".
     Moonshot,
-    /// What can be made a grammar.
+    /// Those of a server that makes a grammar of each schema.
     LlamaCpp,
 }
 

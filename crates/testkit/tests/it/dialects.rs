@@ -324,7 +324,7 @@ async fn chat_completions_refusals() {
     let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
     let legal = json!({
         "model": "m", "stream": true, "tool_choice": "auto",
-        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
         "messages": [
             {"role": "system", "content": "be brief"}, {"role": "user", "content": "x"},
             {"role": "assistant", "content": null, "tool_calls": [call("a"), call("b")]},
@@ -407,7 +407,7 @@ async fn responses_refusals() {
     let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "1"});
     let legal = json!({
         "model": "m", "stream": true, "store": false, "instructions": "be brief",
-        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": false}],
+        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": false}],
         "input": [{"role": "user", "content": "x"}, call("a"), call("b"), output("a"), output("b"),
             {"role": "assistant", "content": [{"type": "output_text", "text": "done"}]}, {"role": "user", "content": "y"}],
     });
@@ -603,7 +603,7 @@ async fn gemini_refusals() {
 async fn ollama_refusals() {
     let call = |name: &str| json!({"function": {"name": name, "arguments": {}}});
     let legal = json!({
-        "model": "m", "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+        "model": "m", "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
         "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "", "tool_calls": [call("f"), call("g")]},
             {"role": "tool", "tool_name": "f", "content": "1"}, {"role": "tool", "tool_name": "g", "content": "2"}],
     });

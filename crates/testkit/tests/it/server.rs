@@ -135,7 +135,7 @@ async fn http_answers_carry_status_headers_and_the_dialects_own_error() {
 
 #[tokio::test]
 async fn tools_are_refused_in_the_words_of_each_server_and_only_if_there_are_any() {
-    let tool = json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}});
+    let tool = json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}});
     for vendor in UpstreamVendor::ALL {
         let upstream = FakeUpstream::start(ScriptQueue::new([ModelScript {
             moves: vec![ScriptMove::Say("fine".into())],

@@ -19,7 +19,7 @@ pub(crate) struct AppPlan {
     pub(crate) upstreams: BTreeMap<String, Arc<UpstreamClient>>,
     pub(crate) agents: BTreeMap<String, Agent>,
     /// Model facts from the configuration.
-    pub(crate) models: BTreeMap<String, ModelFacts>,
+    pub(crate) models: Arc<BTreeMap<String, ModelFacts>>,
     /// The agent that answers when none is named.
     pub(crate) agent: String,
     pub(crate) limits: TurnLimits,
@@ -72,8 +72,10 @@ impl AppPlan {
             overrides.upstreams.iter().map(|upstream| (upstream.name().to_owned(), upstream.clone())),
         );
         let mut upstreams = BTreeMap::new();
+        let models = Arc::new(models);
         for (name, upstream) in upstream_settings {
-            upstreams.insert(name, Arc::new(UpstreamClient::new(upstream, decode_limits)?));
+            let client = UpstreamClient::new(upstream, decode_limits)?.with_models(Arc::clone(&models));
+            upstreams.insert(name, Arc::new(client));
         }
 
         if let Some(model) = &overrides.model {
@@ -129,7 +131,8 @@ impl AppPlan {
     pub(crate) fn with_upstream(&self, upstream: Upstream) -> Result<Self, Error> {
         let mut plan = self.clone();
         let name = upstream.name().to_owned();
-        plan.upstreams.insert(name, Arc::new(UpstreamClient::new(upstream, self.decode_limits)?));
+        let client = UpstreamClient::new(upstream, self.decode_limits)?;
+        plan.upstreams.insert(name, Arc::new(client.with_models(Arc::clone(&self.models))));
         Ok(plan)
     }
 

@@ -4,6 +4,7 @@ use super::batch::EventBatch;
 use super::deadlines::{CallDeadlines, DeadlineSleep, WaitPhase};
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use super::handoff::{ModelHandoff, ModelItem};
+use super::models::{ModelFacts, model_facts};
 use super::{DecodeProfile, KeyState, OutgoingRequest, Upstream, UpstreamProxy};
 use crate::clock::TurnClock;
 use crate::error::Error;
@@ -11,7 +12,7 @@ use crate::media::MediaOffloader;
 use crate::observe::{ModelCallEvent, ObservedBytes, ObservedCall};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, RwLock};
 use std::time::Duration;
@@ -36,6 +37,9 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// that few calls meet a stale one.
 const POOL_IDLE: Duration = Duration::from_secs(30);
 
+/// Limit of an answer, in tokens, where nobody has set one and the model may write more: longer ones leave less room for the
+/// prompt, which is refused when both do not fit. Thinking comes on top.
+const ANSWER_TOKENS_MAX: u64 = 32_000;
 /// Most tools named that an upstream does not take.
 const LEFT_OUT_NAMED_MAX: usize = 20;
 
@@ -58,6 +62,8 @@ pub(crate) struct UpstreamClient {
     /// The last ones that the authorizer has set.
     fresh_secrets: Mutex<VecDeque<String>>,
     limits: DecodeLimits,
+    /// Facts that the configuration states about models.
+    models: Arc<BTreeMap<String, ModelFacts>>,
     http: reqwest::Client,
     /// A connection of an earlier call may be in the pool, and may be stale by now.
     may_be_stale: AtomicBool,
@@ -108,12 +114,18 @@ impl UpstreamClient {
             fresh_secrets: Mutex::default(),
             upstream,
             limits,
+            models: Arc::default(),
             http,
             may_be_stale: AtomicBool::new(false),
             refuses_stream_options: AtomicBool::new(false),
             refuses_encrypted_reasoning: AtomicBool::new(false),
             refuses_tool_schemas: AtomicBool::new(false),
         })
+    }
+
+    /// With what the configuration states about models.
+    pub(crate) fn with_models(self, models: Arc<BTreeMap<String, ModelFacts>>) -> Self {
+        Self { models, ..self }
     }
 
     pub(crate) fn upstream(&self) -> &Upstream {
@@ -140,6 +152,7 @@ impl UpstreamClient {
         hosted.extend(&self.upstream.hosted);
         hosted.sort_unstable();
         hosted.dedup();
+        self.allow_long_answers(&mut request);
         let mut bytes = 0;
         let listeners = ReplyListeners { out, observed: &observed, offloader };
         let exchanged = self.exchange(request, calls, time, listeners, &mut bytes).await;
@@ -149,6 +162,21 @@ impl UpstreamClient {
             let failure = UpstreamFailure { message: self.redact(&failure.message), ..failure };
             out.put(ModelItem::Failed(failure)).await;
         }
+    }
+
+    /// Anthropic's API requires a limit of the answer: where nobody has set one, it follows from what is known about the
+    /// model, so that a call that writes a file is not cut.
+    fn allow_long_answers(&self, request: &mut ModelRequest) {
+        let is_required = matches!(self.upstream.dialect, Dialect::Anthropic | Dialect::BedrockAnthropic);
+        let settings = &mut request.settings;
+        if !is_required || settings.max_output_tokens.is_some() || settings.extra.contains_key("max_tokens") {
+            return;
+        }
+        let facts = model_facts(&self.models, self.upstream.name(), &request.model);
+        let thinking = settings.extra.get("thinking").and_then(|thinking| thinking["budget_tokens"].as_u64());
+        let wanted = ANSWER_TOKENS_MAX.saturating_add(thinking.unwrap_or(0));
+        let tokens = facts.output_tokens.map(|most| most.min(wanted));
+        settings.max_output_tokens = tokens.and_then(|tokens| u32::try_from(tokens).ok());
     }
 
     async fn exchange(

@@ -7,9 +7,11 @@ use crate::clock::TurnClock;
 use crate::config::EnvVars;
 use crate::media::MediaOffloader;
 use crate::observe::ObservedCall;
+use crate::upstream::models::ModelFacts;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use throughline_engine::{FailureKind as K, UpstreamFailure};
 use throughline_testkit::{
     self as testkit, BodyBreak, ExchangeEnd, FakeUpstreamHandle, HttpAnswer, ModelScript, ScriptMove,
@@ -17,8 +19,8 @@ use throughline_testkit::{
 };
 use throughline_wire::text::CallFormat;
 use throughline_wire::{
-    DecodeLimits, Dialect, Message, ModelRequest, ProblemKind, StepEvent, StreamEnd, ToolChoice,
-    ToolDefinition, TransferMode, UserPart,
+    DecodeLimits, Dialect, Message, ModelRequest, ModelSettings, ProblemKind, StepEvent, StreamEnd,
+    ToolChoice, ToolDefinition, TransferMode, UserPart,
 };
 
 const DIALECTS: [(Dialect, testkit::FakeDialect); 8] = [
@@ -394,6 +396,33 @@ async fn arguments_have_their_own_names_whatever_the_provider_takes() {
         _ => None,
     });
     assert_eq!(sealed, Some(json!({"filter[app]": "x", "城市": 1, "limit": 2})), "{came:?}");
+}
+
+/// Answers of Claude must not end after 4,096 tokens because nobody has set a limit.
+#[tokio::test]
+async fn a_limit_that_the_api_requires_follows_from_the_model() {
+    let sent = async |model: &str, settings: ModelSettings| {
+        let script = ScriptQueue::new([ModelScript::new().say("Hi")]);
+        let server = testkit::FakeUpstream::start(script).await.unwrap();
+        let facts = ModelFacts { output_tokens: Some(16_000), ..ModelFacts::default() };
+        let client = client(at(&server, DIALECTS[2]))
+            .with_models(Arc::new(BTreeMap::from([("home-claude".to_owned(), facts)])));
+        let asking = ModelRequest { model: model.into(), settings, ..request() };
+        assert_eq!(call(&client, &asking).await.text(), "Hi");
+        let body: Value = serde_json::from_slice(&server.exchanges()[0].request.body).unwrap();
+        body["max_tokens"].as_u64().unwrap()
+    };
+    let thinking = |tokens: u64| {
+        let mut settings = ModelSettings::default();
+        settings.extra.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": tokens}));
+        settings
+    };
+    let few = ModelSettings { max_output_tokens: Some(100), ..ModelSettings::default() };
+    assert_eq!(sent("claude-sonnet-5", ModelSettings::default()).await, 32_000);
+    assert_eq!(sent("claude-sonnet-5", thinking(40_000)).await, 72_000);
+    assert_eq!(sent("claude-sonnet-5", few).await, 100);
+    assert_eq!(sent("home-claude", ModelSettings::default()).await, 16_000);
+    assert_eq!(sent("nobody-knows", ModelSettings::default()).await, 4_096);
 }
 
 #[tokio::test]

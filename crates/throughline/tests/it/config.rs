@@ -386,6 +386,8 @@ fn which_agent_answers_is_never_guessed() {
 fn every_quirk_of_a_profile_can_be_set() {
     let known = serde_json::to_value(throughline::wire::UpstreamProfile::default()).unwrap();
     for (field, value) in known.as_object().unwrap() {
+        // Where nothing is a limit, a number is one.
+        let value = if value.is_null() { "1".to_owned() } else { value.to_string() };
         let text = format!(
             "[upstreams.u]\nknown = \"ollama\"\nprofile = {{ {field} = {value} }}\n[agents.a]\nmodel = \"u/x\""
         );

@@ -239,7 +239,8 @@ impl fmt::Display for EncodeError {
 impl std::error::Error for EncodeError {}
 
 /// Writes a request in a dialect. Total over every valid history: there is no repair pass because a
-/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan. Media whose content is still in a file become a note. Schemas of
+/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan. Pictures are
+/// declared as what their bytes are; what no model reads, and content that is still in a file, becomes a note. Schemas of
 /// tools are written as the provider takes them; where that changes names of arguments, a decoder needs
 /// [`ArgumentNames::of`] the same tools to give them back.
 ///
@@ -267,8 +268,8 @@ pub fn encode(
         return Err(EncodeError::NoHostedTool(dialect, *tool));
     }
     let with_notes;
-    let request = if request.has_stored_media() {
-        with_notes = request.without_stored_media();
+    let request = if request.has_unfit_media() {
+        with_notes = request.with_fit_media();
         &with_notes
     } else {
         request

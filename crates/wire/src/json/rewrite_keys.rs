@@ -98,7 +98,7 @@ impl KeyRewriter {
         if changed { Cow::Owned(out) } else { Cow::Borrowed(piece) }
     }
 
-    /// What was held back: the beginning of a name that never ended.
+    /// The text that was held back: the beginning of a name that never ended.
     pub(crate) fn finish(&mut self) -> String {
         self.depth = 0;
         self.state = ReadState::BeforeValue;

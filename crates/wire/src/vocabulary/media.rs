@@ -1,6 +1,8 @@
 //! Pictures, sounds and files, as they are spoken of: with their content, or by the file that holds it.
 
 use super::{CallOutcome, Message, ModelRequest, StartState, ToolOutput, UserPart};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
 /// A picture, sound or file of the user, a tool or the model.
@@ -11,6 +13,38 @@ pub struct Media {
     /// Its content, or where that is.
     #[serde(flatten)]
     pub content: MediaContent,
+}
+
+/// Type of a picture that models read, by its first bytes: PNG, JPEG, GIF and WebP are what every provider takes.
+///
+/// ```
+/// use throughline_wire::picture_type;
+///
+/// assert_eq!(picture_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
+/// assert_eq!(picture_type(b"<svg/>"), None);
+/// ```
+pub fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// Base64 characters that hold the bytes by which a picture is recognized.
+const PICTURE_HEAD_CHARS: usize = 16;
+
+/// Form in which a request may have a content.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MediaFitness {
+    /// As it is declared.
+    AsDeclared,
+    /// A picture of another type than the declared one.
+    OtherPicture(&'static str),
+    /// Words: no model reads it, or its file is gone.
+    NoteOnly,
 }
 
 /// Where the content of a [`Media`] is.
@@ -100,9 +134,38 @@ impl Media {
         format!("[{}, shown to the user]", self.describe())
     }
 
-    /// Text in place of content whose file has been deleted.
-    fn missing_note(&self) -> String {
-        format!("[{}, no longer there]", self.describe())
+    /// Text in place of content whose file has been deleted, or that no model reads.
+    fn unsent_note(&self) -> String {
+        match self.file_id() {
+            Some(_) => format!("[{}, no longer there]", self.describe()),
+            None => format!("[{}, of a kind that models do not read]", self.describe()),
+        }
+    }
+
+    /// A picture is what its bytes are: a provider refuses one that is not what it says ("The image was specified using the
+    /// image/png media type, but the image appears to be a image/jpeg image", anthropics/claude-code#58330) or of a kind that it
+    /// does not know, and with it every later request of the conversation.
+    fn fitness(&self) -> MediaFitness {
+        let MediaContent::Inline { data } = &self.content else {
+            return if self.file_id().is_some() { MediaFitness::NoteOnly } else { MediaFitness::AsDeclared };
+        };
+        let is_picture = self.media_type.get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"));
+        if !is_picture {
+            return MediaFitness::AsDeclared;
+        }
+        let whole = data.len().min(PICTURE_HEAD_CHARS) / 4 * 4;
+        let head = data.get(..whole).and_then(|head| BASE64.decode(head).ok()).unwrap_or_default();
+        match picture_type(&head) {
+            Some(known) if known == self.media_type => MediaFitness::AsDeclared,
+            Some(known) => MediaFitness::OtherPicture(known),
+            None => MediaFitness::NoteOnly,
+        }
+    }
+
+    fn declare_type(&mut self) {
+        if let MediaFitness::OtherPicture(known) = self.fitness() {
+            known.clone_into(&mut self.media_type);
+        }
     }
 
     fn describe(&self) -> String {
@@ -171,15 +234,15 @@ impl Message {
         }
     }
 
-    /// Tells in words what nobody has given back its content.
-    fn replace_missing_media(&mut self) {
+    /// Declares pictures as what they are, and puts words in place of what cannot be sent.
+    fn fit_media(&mut self) {
+        self.media_mut().into_iter().for_each(Media::declare_type);
+        let is_unfit = |media: &Media| media.fitness() == MediaFitness::NoteOnly;
         match self {
             Message::User(parts) => {
                 for part in parts {
-                    let Some(media) = part.media().filter(|media| media.file_id().is_some()) else {
-                        continue;
-                    };
-                    let note = media.missing_note();
+                    let Some(media) = part.media().filter(|media| is_unfit(media)) else { continue };
+                    let note = media.unsent_note();
                     let text = match part {
                         UserPart::File { name, .. } => format!("{name}: {note}"),
                         _ => note,
@@ -189,12 +252,11 @@ impl Message {
             }
             Message::Step(step) => {
                 for output in step.calls.iter_mut().filter_map(|(_, outcome)| outcome.output_mut()) {
-                    let (lost, there) = std::mem::take(&mut output.media)
-                        .into_iter()
-                        .partition(|media| media.file_id().is_some());
-                    output.media = there;
-                    for media in &lost as &Vec<Media> {
-                        output.text = format!("{}\n{}", output.text, media.missing_note());
+                    let (unfit, fit): (Vec<Media>, _) =
+                        std::mem::take(&mut output.media).into_iter().partition(is_unfit);
+                    output.media = fit;
+                    for media in &unfit {
+                        output.text = format!("{}\n{}", output.text, media.unsent_note());
                     }
                 }
             }
@@ -208,10 +270,17 @@ impl ModelRequest {
         self.messages.iter().flat_map(Message::media).any(|media| media.file_id().is_some())
     }
 
-    /// The same request with a note in place of each content that is still in a file.
-    pub(crate) fn without_stored_media(&self) -> Self {
+    /// True if some content cannot be sent as it is.
+    pub(crate) fn has_unfit_media(&self) -> bool {
+        let media = self.messages.iter().flat_map(Message::media);
+        media.into_iter().any(|media| media.fitness() != MediaFitness::AsDeclared)
+    }
+
+    /// The same request with every picture declared as what its bytes are, and a note in place of each content that is still
+    /// in a file or that no model reads.
+    pub(crate) fn with_fit_media(&self) -> Self {
         let mut request = self.clone();
-        request.messages.iter_mut().for_each(Message::replace_missing_media);
+        request.messages.iter_mut().for_each(Message::fit_media);
         request
     }
 }
@@ -244,11 +313,51 @@ mod tests {
     #[test]
     fn what_nobody_gave_back_is_told_in_words() {
         let stored = || Media::stored("image/png".into(), "file_1".into(), 5_000);
-        let inline = Media::new("image/png".into(), "AAAA".into());
+        let inline = Media::new("image/png".into(), "iVBORw0KGgo=".into());
         let mut user = Message::User(vec![UserPart::Image(stored()), UserPart::Image(inline.clone())]);
-        user.replace_missing_media();
+        user.fit_media();
         let Message::User(parts) = user else { panic!("{user:?}") };
         assert_eq!(parts[0], UserPart::Text { text: "[image image/png, 5 kB, no longer there]".into() });
         assert_eq!(parts[1], UserPart::Image(inline.clone()));
+    }
+
+    #[test]
+    fn a_picture_is_known_by_its_first_bytes() {
+        assert_eq!(picture_type(b"\x89PNG\r\n\x1a\n"), Some("image/png"));
+        assert_eq!(picture_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
+        assert_eq!(picture_type(b"GIF89a"), Some("image/gif"));
+        assert_eq!(picture_type(b"RIFF\0\0\0\0WEBPVP8 "), Some("image/webp"));
+        assert_eq!(picture_type(b"%PDF-1.7"), None);
+    }
+
+    #[test]
+    fn a_picture_is_declared_as_what_it_is_or_told_in_words() {
+        let jpeg = "/9j/4AAQSkZJRgABAQAA";
+        for (declared, data, expected) in [
+            ("image/jpeg", jpeg, "image/jpeg"),
+            ("image/png", jpeg, "image/jpeg"),
+            ("image/jpg", jpeg, "image/jpeg"),
+            ("IMAGE/WEBP", "UklGRiQAAABXRUJQVlA4", "image/webp"),
+            ("image/png", "R0lGODdh", "image/gif"),
+            ("audio/wav", "UklGRiQAAABXQVZF", "audio/wav"),
+            ("application/pdf", "JVBERi0=", "application/pdf"),
+        ] {
+            let mut media = Media::new(declared.into(), data.into());
+            media.declare_type();
+            assert_eq!(media.media_type, expected, "{declared} {data}");
+            assert!(media.fitness() == MediaFitness::AsDeclared, "{declared} {data}");
+        }
+        for (declared, data) in [
+            ("image/svg+xml", "PHN2Zy8+"),
+            ("image/bmp", "Qk0AAAAA"),
+            ("image/png", "PGh0bWw+"),
+            ("image/png", ""),
+        ] {
+            let mut user = Message::User(vec![UserPart::Image(Media::new(declared.into(), data.into()))]);
+            user.fit_media();
+            let Message::User(parts) = user else { panic!("{user:?}") };
+            let UserPart::Text { text } = &parts[0] else { panic!("{parts:?}") };
+            assert!(text.contains(declared) && text.contains("that models do not read"), "{text}");
+        }
     }
 }

@@ -13,7 +13,7 @@ mod tool_definition;
 pub use call::{ArgumentRepair, Call, CallArguments, CallKind, RawArguments};
 pub use hosted_tool::HostedToolKind;
 pub use id::{CallId, CallSlot, ToolName, UpstreamCallId, WireName};
-pub use media::{Media, MediaContent};
+pub use media::{Media, MediaContent, picture_type};
 pub use message::{ClosedStep, Message, ModelRequest, ModelSettings, ProviderState, ToolChoice, UserPart};
 pub use outcome::{CallOutcome, NotStarted, StartState, ToolOutput};
 pub use step_event::{

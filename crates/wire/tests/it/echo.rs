@@ -110,14 +110,14 @@ fn gemini_parts_of_the_provider_come_back_verbatim() {
     let parts = json!([
         {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "YQ=="},
         {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
-        {"inlineData": {"mimeType": "image/png", "data": "iVBO"}},
+        {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}},
         {"futurePart": {"x": 1}},
         {"text": "ok"},
     ]);
     let events = [stop(parts.clone())];
     check_gemini(&events, parts);
     let reply = decode(Dialect::Gemini, &events);
-    assert_eq!((reply.images.len(), reply.images[0].data()), (1, "iVBO"));
+    assert_eq!((reply.images.len(), reply.images[0].data()), (1, "iVBORw=="));
     let [hosted] = reply.hosted.as_slice() else { panic!("one tool ran: {:?}", reply.hosted) };
     assert_eq!(hosted.name, "code_execution");
     assert_eq!(hosted.input, Some(json!({"language": "PYTHON", "code": "1"})));

@@ -486,7 +486,7 @@ fn what_users_send() {
     let image = json!({ "type": "image", "source":
         { "type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoAAAAN" } });
     let rest = [
-        json!({ "type": "text", "text": "[image image/tiff, 1 kB, sent by the user, which you cannot see]" }),
+        json!({ "type": "text", "text": "[image image/tiff, 1 kB, of a kind that models do not read]" }),
         json!({ "type": "document", "title": "a.pdf", "source":
             { "type": "base64", "media_type": "application/pdf", "data": "JVBERi0=" } }),
         json!({ "type": "document", "title": "a.txt", "source":

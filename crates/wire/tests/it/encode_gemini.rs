@@ -196,7 +196,7 @@ fn pictures_and_files() {
     ];
     let step = closed("", vec![(call("t-0", None, "shot", json!({})), done_with_picture("a cat"))]);
     let messages = vec![Message::User(parts), Message::Step(step)];
-    let inline = json!({"inlineData": {"mimeType": "image/png", "data": "iVBO"}});
+    let inline = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}});
     let answers = |model: &str, profile: &UpstreamProfile| {
         body(&request(model, messages.clone()), profile)["contents"][2]["parts"].clone()
     };

@@ -83,17 +83,17 @@ fn pictures_and_files() {
         messages.clone(),
         json!([
             {"role": "user", "content": "What is this?\na.zip: [application application/zip, 1 kB, shown to the user]",
-                "images": ["iVBO"]},
+                "images": ["iVBORw=="]},
             {"role": "assistant", "content": "", "tool_calls": [{"id": "t-0", "function": {"name": "shot", "arguments": {}}}]},
             {"role": "tool", "tool_name": "shot", "tool_call_id": "t-0", "content": "a cat"},
-            {"role": "user", "content": "Pictures returned by the tools above.", "images": ["iVBO"]},
+            {"role": "user", "content": "Pictures returned by the tools above.", "images": ["iVBORw=="]},
         ]),
     );
     let blind =
         body(&request("m", messages), &UpstreamProfile { vision: false, ..UpstreamProfile::default() })
             .to_string();
     assert!(
-        !blind.contains("iVBO") && blind.contains("a cat\\n[image image/png, 1 kB, shown to the user]"),
+        !blind.contains("iVBORw==") && blind.contains("a cat\\n[image image/png, 1 kB, shown to the user]"),
         "{blind}"
     );
 }

@@ -73,7 +73,7 @@ fn a_field_is_taken_out_by_null() {
 #[test]
 fn the_second_step_echoes_the_first_without_ids_of_things_that_are_not_stored() {
     let items = json!([
-        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA", "status": "completed"},
         {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": "Let me look.", "annotations": []}]},
         {"type": "function_call", "id": "fc_1", "call_id": "call_a", "name": "f", "arguments": "{\"a\": 1}", "status": "completed"},
@@ -195,14 +195,14 @@ fn pictures_and_files() {
         json!([
             {"type": "message", "role": "user", "content": [
                 {"type": "input_text", "text": "What is this?"},
-                {"type": "input_image", "image_url": "data:image/png;base64,iVBO"},
+                {"type": "input_image", "image_url": "data:image/png;base64,iVBORw=="},
                 {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"},
                 {"type": "input_text", "text": "a.zip: [application application/zip, 1 kB, shown to the user]"},
             ]},
             {"type": "function_call", "call_id": "c", "name": "shot", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c", "output": [
                 {"type": "input_text", "text": "a cat"},
-                {"type": "input_image", "image_url": "data:image/png;base64,iVBO"},
+                {"type": "input_image", "image_url": "data:image/png;base64,iVBORw=="},
             ]},
         ]),
     );
@@ -210,7 +210,7 @@ fn pictures_and_files() {
         body(&request("m", messages), &UpstreamProfile { vision: false, ..UpstreamProfile::default() })
             .to_string();
     assert!(
-        !blind.contains("iVBO") && blind.contains("[image image/png, 1 kB, shown to the user]"),
+        !blind.contains("iVBORw==") && blind.contains("[image image/png, 1 kB, shown to the user]"),
         "{blind}"
     );
 }

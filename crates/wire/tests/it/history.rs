@@ -63,7 +63,7 @@ pub fn media(media_type: &str, data: &str) -> Media {
 }
 
 pub fn picture() -> Media {
-    media("image/png", "iVBO")
+    media("image/png", "iVBORw==")
 }
 
 fn outcomes() -> Vec<CallOutcome> {

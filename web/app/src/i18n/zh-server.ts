@@ -20,7 +20,7 @@ export const CODES: Table = {
   insufficient_quota: "上游的配额或余额已用完。",
   model_not_found: "上游没有这个模型。",
   unauthorized: "上游拒绝了密钥。",
-  not_allowed: "密钥有效，但上游不允许这个账户这样使用。",
+  access_denied: "密钥有效，但上游不允许这个账户这样使用。",
   overloaded: "上游过载，暂时无法处理。",
   tool_calling_unsupported: "这个上游或模型不支持原生工具调用。",
   context_too_long: "对话太长，超出了这个模型的上下文长度。",

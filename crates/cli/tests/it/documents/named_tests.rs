@@ -136,18 +136,20 @@ fn every_finding_has_a_test_or_a_reason() {
     check_tests_or_reasons(rows, &LATER_FINDINGS);
 }
 
-/// Findings in tables of their own: on the page (defects, and points of a critique) and of a second hostile look (attacks, and
-/// smaller ones). Each heading is that of their table, each number that of the last one.
-const MORE_FINDINGS: [(&str, &str, u32); 4] = [
+/// Findings in tables of their own: on the page (defects, and points of a critique), of a second hostile look (attacks, and
+/// smaller ones), and public bug reports of other products. Each heading is that of their table, each number that of the last one.
+const MORE_FINDINGS: [(&str, &str, u32); 5] = [
     ("finding on the page", "D", 24),
     ("point of the critique", "P", 25),
     ("attack of the second look", "A", 10),
     ("smaller finding of the second look", "B", 17),
+    ("public report", "E", 32),
 ];
 /// Those of them that may come later, each with its reason in the table.
-const LATER_MORE_FINDINGS: [&str; 17] = [
+const LATER_MORE_FINDINGS: [&str; 39] = [
     "A5", "A6", "A7", "A8", "A9", "A10", "B3", "B4", "B5", "B9", "B10", "B11", "B13", "B14", "B15", "B16",
-    "B17",
+    "B17", "E1", "E2", "E5", "E12", "E13", "E14", "E15", "E16", "E17", "E18", "E19", "E20", "E21", "E22",
+    "E23", "E24", "E25", "E27", "E29", "E30", "E31", "E32",
 ];
 
 /// A finding has a test that holds its repair, or it says why it comes later.

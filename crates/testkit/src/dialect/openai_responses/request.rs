@@ -201,7 +201,8 @@ impl ResponsesInput {
     }
 
     fn reasoning(&mut self, at: &RequestNode<'_>, stores: bool) -> RequestResult<()> {
-        at.allow_only(&["type", "id", "summary", "content", "encrypted_content", "status"], unknown)?;
+        // Every output item has a `status`, and this one may not come back with it.
+        at.allow_only(&["type", "id", "summary", "content", "encrypted_content"], unknown)?;
         if self.answers.iter().any(Option::is_some) {
             self.close()?;
         }

@@ -168,7 +168,7 @@ too long, 429 a rate limit, 529 overloaded.
 | quota | asked once; the agent's next upstream, else `insufficient_quota` |
 | rate limit, overloaded | a wait and another try; the next upstream, else `rate_limited` or `overloaded` |
 | bad key | asked once; the next upstream, else `unauthorized` |
-| not allowed | asked once; the next upstream, else `not_allowed` |
+| not allowed | asked once; the next upstream, else `access_denied` |
 | unknown model | asked once; the next upstream, else `model_not_found` |
 | filtered | asked once; the next upstream, else `content_filter` |
 | bad request | asked once, unless the status is 500 or more; the next upstream, else `upstream_error` |

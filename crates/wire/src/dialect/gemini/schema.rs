@@ -22,7 +22,7 @@ pub(super) fn adapt(schema: &Value) -> Option<Value> {
                 Some(Value::Object(members)) => !members.is_empty(),
                 Some(_) => true,
             });
-    let Some(members) = schema.as_object().filter(|_| takes_something) else { return None };
+    let members = schema.as_object().filter(|_| takes_something)?;
     let is_recursive = !references::recursive_names(members).is_empty();
     let mut adapted = Value::Object(if is_recursive { plain::plain(members) } else { members.clone() });
     adapt_schema(&mut adapted);

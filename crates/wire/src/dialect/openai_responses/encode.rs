@@ -191,6 +191,8 @@ impl InputEncoder<'_> {
                         continue;
                     }
                     item.shift_remove("id");
+                    // "Unknown parameter: 'input[3].status'" (HTTP 400; digitallyinduced/haskell-agent#689).
+                    item.shift_remove("status");
                 }
                 "message" => drop(item.shift_remove("id")),
                 _ => {}

@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// maximum allowed nesting depth", google-gemini/gemini-cli#5923) and names none; real tools have at most a dozen.
 pub(super) const SCHEMA_DEPTH_MAX: usize = 16;
 
-/// What a request offers, as its dialect takes it.
+/// The tools of a request as its dialect takes them.
 pub(super) struct AdaptedTools {
     pub tools: Vec<ToolDefinition>,
     /// Tools beyond the number that the upstream takes.

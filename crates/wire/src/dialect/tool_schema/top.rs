@@ -133,7 +133,7 @@ impl ObjectArguments {
         }
     }
 
-    /// What the schema says of itself, with the alternatives.
+    /// The schema's own description, with the alternatives.
     fn description(&self, own: Option<&str>) -> Option<String> {
         let own = own.or(self.description.as_deref());
         let listed: Vec<String> = self

@@ -23,7 +23,7 @@ type Help = "continue" | "text_mode" | "connect" | "again";
 
 function helpFor(fault: Readonly<Fault>, { store }: Entry): Help {
   if (fault.code === NO_TOOLS) return "text_mode";
-  if (fault.code === "unauthorized" || fault.code === "not_allowed") return "connect";
+  if (fault.code === "unauthorized" || fault.code === "access_denied") return "connect";
   const hasText = store.outline().some(({ at }) => {
     const block = store.block(at);
     return block?.kind === "text" && block.text.trim() !== "";
