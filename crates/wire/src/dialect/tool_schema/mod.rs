@@ -17,6 +17,7 @@
 //! A rule that is left out is no rule that is lost: the model learns of it when the check refuses its arguments.
 
 pub(super) mod argument_names;
+mod copies;
 pub(super) mod normal;
 pub(super) mod plain;
 pub(super) mod references;
@@ -26,6 +27,7 @@ use super::Dialect;
 use crate::profile::{ToolSchemaForm, UpstreamProfile};
 use crate::vocabulary::{ModelRequest, ToolDefinition, WireName};
 use argument_names::ArgumentNames;
+use copies::CopyBudget;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -61,8 +63,9 @@ pub(super) fn adapt(dialect: Dialect, request: &ModelRequest, profile: &Upstream
 
 /// The schema of a tool's arguments as every provider of JSON Schema takes it.
 fn standard(schema: &Value) -> Map<String, Value> {
-    let mut schema = normal::normalize(schema);
-    top::flatten(&mut schema);
+    let mut copies = CopyBudget::new();
+    let mut schema = normal::normalize(schema, &mut copies);
+    top::flatten(&mut schema, &mut copies);
     schema
 }
 

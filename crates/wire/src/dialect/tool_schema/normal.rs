@@ -1,5 +1,6 @@
 //! One draft, and no member of a wrong type.
 
+use super::copies::CopyBudget;
 use super::{Keyword, SCHEMA_DEPTH_MAX, references};
 use serde_json::{Map, Value, json};
 
@@ -8,9 +9,9 @@ const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boo
 
 /// The schema of arguments in the form of draft 2020-12. Older forms are written in it (`definitions`, `items` as a list, an
 /// exclusive bound as a flag); what is no schema, and members that are not what their keyword takes, are left out.
-pub(super) fn normalize(schema: &Value) -> Map<String, Value> {
+pub(super) fn normalize(schema: &Value, copies: &mut CopyBudget) -> Map<String, Value> {
     let mut schema = schema.clone();
-    let has_copies = references::localize(&mut schema);
+    let has_copies = references::localize(&mut schema, copies);
     let Value::Object(mut members) = schema else { return Map::new() };
     normalize_members(&mut members, 0);
     if has_copies {

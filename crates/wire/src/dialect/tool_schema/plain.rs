@@ -5,6 +5,7 @@
 //! every schema and refuses patterns without anchors, large bounds, and what has no type (ggml-org/llama.cpp#26930,
 //! ggml-org/llama.cpp#14227, unslothai/unsloth#7512); LM Studio and Ollama's models run on it.
 
+use super::copies::CopyBudget;
 use super::{SCHEMA_DEPTH_MAX, references, top};
 use serde_json::{Map, Value, json};
 
@@ -12,14 +13,14 @@ use serde_json::{Map, Value, json};
 const SCHEMAS_WRITTEN_MAX: usize = 1_000;
 /// Keywords that say as much anywhere as here.
 const PRESERVED: [&str; 3] = ["description", "required", "default"];
+/// Keywords beside a union that hold for each of its alternatives.
+const BESIDE_UNION: [&str; 5] = ["type", "properties", "items", "enum", "required"];
 
 /// The plain form of a schema that [`super::standard`] has made.
 pub(in crate::dialect) fn plain(schema: &Map<String, Value>) -> Map<String, Value> {
-    let definitions = match schema.get("$defs") {
-        Some(Value::Object(definitions)) => definitions.clone(),
-        _ => Map::new(),
-    };
-    let mut writer = PlainWriter { definitions: &definitions, open: Vec::new(), written: 0 };
+    let none = Map::new();
+    let definitions = schema.get("$defs").and_then(Value::as_object).unwrap_or(&none);
+    let mut writer = PlainWriter { definitions, open: Vec::new(), written: 0, copies: CopyBudget::new() };
     let mut plain = writer.members(schema);
     plain.insert("type".to_owned(), "object".into());
     plain.entry("properties").or_insert_with(|| json!({}));
@@ -30,7 +31,9 @@ struct PlainWriter<'a> {
     definitions: &'a Map<String, Value>,
     /// Definitions that are being written: one inside itself may be any object.
     open: Vec<String>,
+    /// Schemas written so far.
     written: usize,
+    copies: CopyBudget,
 }
 
 impl PlainWriter<'_> {
@@ -60,9 +63,7 @@ impl PlainWriter<'_> {
             let is_object = |part: &Value| part.get("properties").is_some() || part.get("$ref").is_some();
             let mut merged = schema.clone();
             if schema.contains_key("properties") || parts.iter().any(is_object) {
-                merged.insert("$defs".to_owned(), self.definitions.clone().into());
-                top::flatten(&mut merged);
-                merged.shift_remove("$defs");
+                top::flatten_object(&mut merged, self.definitions, &mut self.copies);
             } else {
                 merged.shift_remove("allOf");
                 for part in parts.iter().filter_map(Value::as_object) {
@@ -91,7 +92,8 @@ impl PlainWriter<'_> {
 
     fn referenced(&mut self, schema: &Map<String, Value>, name: &str, depth: usize) -> Map<String, Value> {
         let definition = self.definitions.get(name).and_then(Value::as_object);
-        let Some(definition) = definition.filter(|_| !self.open.iter().any(|open| open == name)) else {
+        let definition = definition.filter(|_| !self.open.iter().any(|open| open == name));
+        let Some(definition) = definition.filter(|definition| self.copies.take_members(definition)) else {
             return with_description(schema, json!({ "type": "object", "properties": {} }));
         };
         self.open.push(name.to_owned());
@@ -110,9 +112,12 @@ impl PlainWriter<'_> {
         for alternative in alternatives {
             // What stands beside the union holds for each of it.
             let mut members = alternative.as_object().cloned().unwrap_or_default();
-            for keyword in ["type", "properties", "items", "enum", "required"] {
-                if let Some(value) = schema.get(keyword) {
-                    members.entry(keyword).or_insert_with(|| value.clone());
+            for keyword in BESIDE_UNION {
+                if let Some(value) = schema.get(keyword)
+                    && !members.contains_key(keyword)
+                    && self.copies.take(value)
+                {
+                    members.insert(keyword.to_owned(), value.clone());
                 }
             }
             match self.schema(&Value::Object(members), depth + 1) {
@@ -142,7 +147,11 @@ impl PlainWriter<'_> {
         let mut typed = Map::new();
         typed.insert("type".to_owned(), name.into());
         for keyword in PRESERVED {
-            let is_here = keyword != "required" || name == "object";
+            let is_here = match keyword {
+                "required" => name == "object",
+                "default" => schema.get("default").is_some_and(|value| is_of_type(value, name)),
+                _ => true,
+            };
             if let Some(value) = schema.get(keyword).filter(|_| is_here) {
                 typed.insert(keyword.to_owned(), value.clone());
             }

@@ -1,5 +1,6 @@
 //! References inside a schema: every one names an entry of the `$defs` at the top, or is gone.
 
+use super::copies::CopyBudget;
 use super::{for_each_subschema, subschemas};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,22 +10,30 @@ const DEFINITIONS: &str = "#/$defs/";
 /// Most places that references other than those to definitions may name; the others may be anything.
 const HOISTED_MAX: usize = 100;
 
+/// Places that are copied into definitions of their own.
+struct CopiedPlaces<'a> {
+    root: &'a Value,
+    /// Names of the copies, by pointer.
+    names: BTreeMap<String, String>,
+    copies: &'a mut CopyBudget,
+}
+
 /// Makes every `$ref` one to an entry of the root's `$defs`: older names of it, and copies of other places (`#`,
-/// `#/properties/a`, names that would have to be escaped), which may change when the top is made plain. References to nothing, and to other documents, are left out.
-/// True if there are copies.
-pub(super) fn localize(root: &mut Value) -> bool {
+/// `#/properties/a`, names that would have to be escaped), which may change when the top is made plain. References to
+/// nothing, to other documents, and to more than may be copied are left out. True if there are copies.
+pub(super) fn localize(root: &mut Value, copies: &mut CopyBudget) -> bool {
     if !refers(root) {
         return false;
     }
     let original = root.clone();
-    let mut hoisted: BTreeMap<String, String> = BTreeMap::new();
-    rewrite(root, &original, &mut hoisted);
-    if hoisted.is_empty() {
+    let mut places = CopiedPlaces { root: &original, names: BTreeMap::new(), copies };
+    places.rewrite(root);
+    if places.names.is_empty() {
         return false;
     }
     // What is copied has references, too; each pass may find more places.
     let mut copied: BTreeMap<String, Value> = BTreeMap::new();
-    while let Some((pointer, name)) = hoisted.iter().find(|(_, name)| !copied.contains_key(*name)) {
+    while let Some((pointer, name)) = places.names.iter().find(|(_, name)| !copied.contains_key(*name)) {
         let name = name.clone();
         let mut copy = original.pointer(pointer).cloned().unwrap_or_else(|| json!({}));
         if let Value::Object(members) = &mut copy
@@ -33,7 +42,7 @@ pub(super) fn localize(root: &mut Value) -> bool {
             members.shift_remove("$defs");
             members.shift_remove("definitions");
         }
-        rewrite(&mut copy, &original, &mut hoisted);
+        places.rewrite(&mut copy);
         copied.insert(name, copy);
     }
     if let Value::Object(members) = root
@@ -56,54 +65,56 @@ fn refers(value: &Value) -> bool {
     }
 }
 
-fn rewrite(schema: &mut Value, root: &Value, hoisted: &mut BTreeMap<String, String>) {
-    let Value::Object(members) = schema else { return };
-    if let Some(definitions) = members.shift_remove("definitions") {
-        match (members.get_mut("$defs"), definitions) {
-            (Some(Value::Object(newer)), Value::Object(older)) => {
-                older.into_iter().for_each(|(name, schema)| _ = newer.entry(name).or_insert(schema));
+impl CopiedPlaces<'_> {
+    fn rewrite(&mut self, schema: &mut Value) {
+        let Value::Object(members) = schema else { return };
+        if let Some(definitions) = members.shift_remove("definitions") {
+            match (members.get_mut("$defs"), definitions) {
+                (Some(Value::Object(newer)), Value::Object(older)) => {
+                    older.into_iter().for_each(|(name, schema)| _ = newer.entry(name).or_insert(schema));
+                }
+                (None, definitions) => _ = members.insert("$defs".to_owned(), definitions),
+                _ => {}
             }
-            (None, definitions) => _ = members.insert("$defs".to_owned(), definitions),
-            _ => {}
+        }
+        if let Some(reference) = members.get("$ref") {
+            match reference.as_str().and_then(|reference| self.local_name(reference)) {
+                Some(name) => _ = members.insert("$ref".to_owned(), format!("{DEFINITIONS}{name}").into()),
+                None => _ = members.shift_remove("$ref"),
+            }
+        }
+        for_each_subschema(members, &mut |schema| self.rewrite(schema));
+        // Lists in `items` are made `prefixItems` later.
+        if let Some(Value::Array(items)) = members.get_mut("items") {
+            items.iter_mut().for_each(|schema| self.rewrite(schema));
         }
     }
-    if let Some(reference) = members.get("$ref") {
-        match reference.as_str().and_then(|reference| local_name(reference, root, hoisted)) {
-            Some(name) => _ = members.insert("$ref".to_owned(), format!("{DEFINITIONS}{name}").into()),
-            None => _ = members.shift_remove("$ref"),
-        }
-    }
-    for_each_subschema(members, &mut |schema| rewrite(schema, root, hoisted));
-    // Lists in `items` are made `prefixItems` later.
-    if let Some(Value::Array(items)) = members.get_mut("items") {
-        items.iter_mut().for_each(|schema| rewrite(schema, root, hoisted));
-    }
-}
 
-/// The entry of `$defs` for a reference, as it is written in one.
-fn local_name(reference: &str, root: &Value, hoisted: &mut BTreeMap<String, String>) -> Option<String> {
-    let pointer = reference.strip_prefix('#')?;
-    let decoded = percent_decoded(pointer);
-    let target = root.pointer(&decoded)?;
-    if !target.is_object() && !target.is_boolean() {
-        return None;
-    }
-    for definitions in ["/$defs/", "/definitions/"] {
-        if let Some(name) = decoded.strip_prefix(definitions).filter(|name| is_plain_name(name)) {
-            return Some(name.to_owned());
+    /// The entry of `$defs` for a reference, as it is written in one.
+    fn local_name(&mut self, reference: &str) -> Option<String> {
+        let pointer = reference.strip_prefix('#')?;
+        let decoded = percent_decoded(pointer);
+        let target = self.root.pointer(&decoded)?;
+        if !target.is_object() && !target.is_boolean() {
+            return None;
         }
+        for definitions in ["/$defs/", "/definitions/"] {
+            if let Some(name) = decoded.strip_prefix(definitions).filter(|name| is_plain_name(name)) {
+                return Some(name.to_owned());
+            }
+        }
+        if let Some(name) = self.names.get(&decoded) {
+            return Some(name.clone());
+        }
+        if self.names.len() == HOISTED_MAX || !self.copies.take(target) {
+            return None;
+        }
+        let is_free = |name: &String| self.root.pointer(&format!("/$defs/{name}")).is_none();
+        let name = (1..).map(|number| format!("shared{number}")).filter(is_free);
+        let name = name.into_iter().find(|name| !self.names.values().any(|taken| taken == name))?;
+        self.names.insert(decoded, name.clone());
+        Some(name)
     }
-    if let Some(name) = hoisted.get(&decoded) {
-        return Some(name.clone());
-    }
-    if hoisted.len() == HOISTED_MAX {
-        return None;
-    }
-    let is_free = |name: &String| root.pointer(&format!("/$defs/{name}")).is_none();
-    let name = (1..).map(|number| format!("shared{number}")).filter(is_free);
-    let name = name.into_iter().find(|name| !hoisted.values().any(|taken| taken == name))?;
-    hoisted.insert(decoded, name.clone());
-    Some(name)
 }
 
 /// A name that is the same in a reference, and no path.

@@ -107,6 +107,15 @@ fn patterns_that_need_backtracking_are_left_out() {
 
 #[test]
 fn references_are_local_and_lead_somewhere() {
+    let properties = json!({
+        "first": {"type": "object", "properties": {"x": {"type": "string"}}},
+        "second": {"$ref": "#/$defs/shared1"},
+        "third": {"$ref": "#/$defs/shared2"},
+        "self": {"$ref": "#/$defs/shared3"},
+        "far": {"description": "elsewhere"},
+        "nowhere": {},
+        "odd": {"$ref": "#/$defs/shared4"},
+    });
     check(
         json!({
             "type": "object",
@@ -123,31 +132,12 @@ fn references_are_local_and_lead_somewhere() {
         }),
         json!({
             "type": "object",
-            "properties": {
-                "first": {"type": "object", "properties": {"x": {"type": "string"}}},
-                "second": {"$ref": "#/$defs/shared1"},
-                "third": {"$ref": "#/$defs/shared2"},
-                "self": {"$ref": "#/$defs/shared3"},
-                "far": {"description": "elsewhere"},
-                "nowhere": {},
-                "odd": {"$ref": "#/$defs/shared4"},
-            },
+            "properties": properties,
             "$defs": {
                 "shared4": {"type": "null"},
                 "shared1": {"type": "object", "properties": {"x": {"type": "string"}}},
                 "shared2": {"type": "string"},
-                "shared3": {
-                    "type": "object",
-                    "properties": {
-                        "first": {"type": "object", "properties": {"x": {"type": "string"}}},
-                        "second": {"$ref": "#/$defs/shared1"},
-                        "third": {"$ref": "#/$defs/shared2"},
-                        "self": {"$ref": "#/$defs/shared3"},
-                        "far": {"description": "elsewhere"},
-                        "nowhere": {},
-                        "odd": {"$ref": "#/$defs/shared4"},
-                    },
-                },
+                "shared3": {"type": "object", "properties": properties},
             },
         }),
     );
@@ -227,6 +217,49 @@ fn a_union_that_doubles_at_each_level_is_read_in_bounded_time() {
     assert!(flat["properties"].get("p0").is_some() && flat.get("$ref").is_none());
     let endless = json!({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}], "properties": {"x": {}}}}});
     check(endless, json!({"properties": {"x": {}}, "type": "object"}));
+}
+
+#[test]
+fn copies_add_a_bounded_number_of_bytes() {
+    let long = "x".repeat(40_000);
+    let references =
+        |to: &str| (0..900).map(|n| (n.to_string(), json!({ "$ref": to }))).collect::<Map<_, _>>();
+    let definition = json!({ "type": "string", "description": long });
+    let merged = |n: usize| json!({ "properties": { "x": { "description": "y".repeat(20_000 + n % 2) } } });
+    let schemas = [
+        json!({ "properties": references("#/$defs/a"), "$defs": { "a": definition } }),
+        json!({ "properties": { "a": definition, "b": { "properties": references("#/properties/a") } } }),
+        json!({ "properties": references("#"), "description": long }),
+        json!({ "properties": { "a": { "anyOf": (0..900).map(|n| json!({ "const": n })).collect::<Vec<_>>(),
+            "enum": [long], "properties": { "b": definition } } } }),
+        json!({ "allOf": (0..400).map(|n| json!({ "$ref": format!("#/$defs/{}", n % 2) })).collect::<Vec<_>>(),
+            "$defs": { "0": merged(0), "1": merged(1) } }),
+        json!({ "properties": { "x": { "type": ["string", "number", "boolean", "array", "object", "null"], "default": long } } }),
+        json!({ "properties": { "x": { "allOf": (0..400).map(|_| json!({ "$ref": "#/$defs/a" })).collect::<Vec<_>>() } },
+            "$defs": { "a": { "properties": { "b": definition } } } }),
+    ];
+    for (number, schema) in schemas.iter().enumerate() {
+        // What may be any value takes some bytes of its own.
+        let most = schema.to_string().len() + 2 * copies::COPIED_BYTES_MAX + 400_000;
+        let standard = standard(schema);
+        for form in [&standard, &plain::plain(&standard)] {
+            let bytes = Value::Object(form.clone()).to_string().len();
+            assert!(bytes < most, "schema {number}: {bytes} bytes of at most {most}");
+        }
+    }
+}
+
+#[test]
+fn one_argument_of_many_parts_is_one_list_of_them() {
+    let parts: Vec<Value> =
+        (0..500).map(|n| json!({ "properties": { "x": { "minLength": n % 3 } } })).collect();
+    check(
+        json!({ "allOf": parts }),
+        json!({
+            "properties": { "x": { "allOf": [{ "minLength": 0 }, { "minLength": 1 }, { "minLength": 2 }] } },
+            "type": "object",
+        }),
+    );
 }
 
 fn check_plain(schema: Value, expected: Value) {

@@ -1,5 +1,6 @@
 //! One object at the top, without a union.
 
+use super::copies::CopyBudget;
 use super::references;
 use serde_json::{Map, Value, json};
 
@@ -14,13 +15,26 @@ const ALTERNATIVES_LISTED_MAX: usize = 12;
 
 /// Makes the schema one object that names the properties of all alternatives; what one of them requires and the others do
 /// not is written into the description.
-pub(super) fn flatten(schema: &mut Map<String, Value>) {
-    if REFUSED_AT_TOP.iter().any(|keyword| schema.contains_key(*keyword)) {
-        let definitions = match schema.get("$defs") {
-            Some(Value::Object(definitions)) => definitions.clone(),
-            _ => Map::new(),
-        };
-        let object = ObjectArguments::of(schema, &definitions, 0, &mut 0);
+pub(super) fn flatten(schema: &mut Map<String, Value>, copies: &mut CopyBudget) {
+    let definitions = match schema.get("$defs") {
+        Some(Value::Object(definitions)) => definitions.clone(),
+        _ => Map::new(),
+    };
+    if flatten_object(schema, &definitions, copies) {
+        references::drop_unused(schema);
+    }
+}
+
+/// The same for an object whose definitions are elsewhere. True if something of it is refused at the top.
+pub(super) fn flatten_object(
+    schema: &mut Map<String, Value>,
+    definitions: &Map<String, Value>,
+    copies: &mut CopyBudget,
+) -> bool {
+    let is_refused = REFUSED_AT_TOP.iter().any(|keyword| schema.contains_key(*keyword));
+    if is_refused {
+        let mut reader = ArgumentReader { definitions, read: 0, copies };
+        let object = reader.object(schema, 0);
         schema.retain(|keyword, _| !REFUSED_AT_TOP.contains(&keyword.as_str()));
         let description = object.description(schema.get("description").and_then(Value::as_str));
         schema.extend(description.map(|text| ("description".to_owned(), text.into())));
@@ -28,10 +42,48 @@ pub(super) fn flatten(schema: &mut Map<String, Value>) {
         if !object.required.is_empty() {
             schema.insert("required".to_owned(), json!(object.required));
         }
-        references::drop_unused(schema);
     }
     schema.insert("type".to_owned(), "object".into());
     schema.entry("properties").or_insert_with(|| json!({}));
+    is_refused
+}
+
+struct ArgumentReader<'a> {
+    definitions: &'a Map<String, Value>,
+    /// Schemas read so far.
+    read: usize,
+    copies: &'a mut CopyBudget,
+}
+
+impl ArgumentReader<'_> {
+    fn object(&mut self, schema: &Map<String, Value>, depth: usize) -> ObjectArguments {
+        self.read += 1;
+        let mut object = ObjectArguments {
+            description: schema.get("description").and_then(Value::as_str).map(str::to_owned),
+            properties: schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default(),
+            required: names(schema.get("required")),
+            alternatives: Vec::new(),
+        };
+        if depth == UNIONS_DEPTH_MAX || self.read >= SCHEMAS_READ_MAX {
+            return object;
+        }
+        let target = references::target(self.definitions, schema);
+        let target = target.filter(|target| self.copies.take(target));
+        let mut inside = |schema: &Value| {
+            let members = schema.as_object().filter(|members| can_be_object(members))?;
+            Some(self.object(members, depth + 1))
+        };
+        let all = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        for part in target.into_iter().chain(all).filter_map(&mut inside) {
+            object.require_also(part);
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(alternatives)) = schema.get(keyword) {
+                object.require_one_of(alternatives.iter().filter_map(&mut inside).collect());
+            }
+        }
+        object
+    }
 }
 
 /// The arguments that an object schema names.
@@ -45,45 +97,10 @@ struct ObjectArguments {
 }
 
 impl ObjectArguments {
-    fn of(
-        schema: &Map<String, Value>,
-        definitions: &Map<String, Value>,
-        depth: usize,
-        read: &mut usize,
-    ) -> Self {
-        *read += 1;
-        let mut object = Self {
-            description: schema.get("description").and_then(Value::as_str).map(str::to_owned),
-            properties: schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default(),
-            required: names(schema.get("required")),
-            alternatives: Vec::new(),
-        };
-        if depth == UNIONS_DEPTH_MAX || *read >= SCHEMAS_READ_MAX {
-            return object;
-        }
-        let mut inside = |schema: &Value| {
-            let members = schema.as_object().filter(|members| can_be_object(members))?;
-            Some(Self::of(members, definitions, depth + 1, read))
-        };
-        let all = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
-        for part in references::target(definitions, schema).into_iter().chain(all).filter_map(&mut inside) {
-            object.require_also(part);
-        }
-        for keyword in ["anyOf", "oneOf"] {
-            if let Some(Value::Array(alternatives)) = schema.get(keyword) {
-                object.require_one_of(alternatives.iter().filter_map(&mut inside).collect());
-            }
-        }
-        object
-    }
-
     fn require_also(&mut self, other: Self) {
         for (name, schema) in other.properties {
             match self.properties.get_mut(&name) {
-                Some(known) if *known != schema => {
-                    *known = json!({ "allOf": [known.take(), schema] });
-                }
-                Some(_) => {}
+                Some(known) => *known = both(known.take(), schema),
                 None => _ = self.properties.insert(name, schema),
             }
         }
@@ -151,6 +168,11 @@ impl ObjectArguments {
     }
 }
 
+/// A schema that takes what both do.
+fn both(one: Value, other: Value) -> Value {
+    if one == other { one } else { json!({ "allOf": with_another(one, other, "allOf") }) }
+}
+
 /// A schema that takes what either does.
 fn either(one: Value, other: Value) -> Value {
     if one == other {
@@ -167,20 +189,24 @@ fn either(one: Value, other: Value) -> Value {
         merged.insert("enum".to_owned(), values.into());
         return merged.into();
     }
-    let mut alternatives = match one {
-        // Made here for the alternatives before.
-        Value::Object(mut members) if members.len() == 1 && members.contains_key("anyOf") => {
-            match members.shift_remove("anyOf") {
-                Some(Value::Array(alternatives)) => alternatives,
+    json!({ "anyOf": with_another(one, other, "anyOf") })
+}
+
+/// The schemas of a list, which may have been made here for those before, and another one.
+fn with_another(one: Value, other: Value, keyword: &str) -> Vec<Value> {
+    let mut schemas = match one {
+        Value::Object(mut members) if members.len() == 1 && members.contains_key(keyword) => {
+            match members.shift_remove(keyword) {
+                Some(Value::Array(schemas)) => schemas,
                 _ => Vec::new(),
             }
         }
         one => vec![one],
     };
-    if !alternatives.contains(&other) {
-        alternatives.push(other);
+    if !schemas.contains(&other) {
+        schemas.push(other);
     }
-    json!({ "anyOf": alternatives })
+    schemas
 }
 
 /// The values of a schema that lists them and says little else.
