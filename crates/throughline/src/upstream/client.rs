@@ -2,8 +2,10 @@
 
 use super::batch::EventBatch;
 use super::deadlines::{CallDeadlines, DeadlineSleep, WaitPhase};
+use super::error_body;
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use super::handoff::{ModelHandoff, ModelItem};
+use super::learned_profile::LearnedProfile;
 use super::models::{ModelFacts, model_facts};
 use super::{DecodeProfile, KeyState, OutgoingRequest, Upstream, UpstreamProxy};
 use crate::clock::TurnClock;
@@ -21,8 +23,7 @@ use throughline_tools::SecretSet;
 use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
     ArgumentNames, DecodeLimits, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind,
-    StepDecoder, StepEvent, StepProblem, StreamEnd, ThinkMode, ToolSchemaForm, TransferMode, UpstreamProfile,
-    encode,
+    StepDecoder, StepEvent, StepProblem, StreamEnd, ThinkMode, TransferMode, encode,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -67,12 +68,7 @@ pub(crate) struct UpstreamClient {
     http: reqwest::Client,
     /// A connection of an earlier call may be in the pool, and may be stale by now.
     may_be_stale: AtomicBool,
-    /// It has refused `stream_options` once.
-    refuses_stream_options: AtomicBool,
-    /// It has refused `include: ["reasoning.encrypted_content"]` once.
-    refuses_encrypted_reasoning: AtomicBool,
-    /// It has refused a schema of a tool once: from then on they are plain.
-    refuses_tool_schemas: AtomicBool,
+    profile: LearnedProfile,
 }
 
 impl UpstreamClient {
@@ -112,14 +108,12 @@ impl UpstreamClient {
         Ok(Self {
             secrets: RwLock::new(SecretSet::new(upstream.secrets())),
             fresh_secrets: Mutex::default(),
+            profile: LearnedProfile::new(upstream.dialect, upstream.profile.clone()),
             upstream,
             limits,
             models: Arc::default(),
             http,
             may_be_stale: AtomicBool::new(false),
-            refuses_stream_options: AtomicBool::new(false),
-            refuses_encrypted_reasoning: AtomicBool::new(false),
-            refuses_tool_schemas: AtomicBool::new(false),
         })
     }
 
@@ -199,7 +193,7 @@ impl UpstreamClient {
             && self.upstream.local_model.is_none();
         let options = DecodeOptions {
             limits: self.limits,
-            profile: self.profile(),
+            profile: self.profile.get(),
             think: ThinkMode::Split,
             offered: offered_names,
             calls: calls.clone(),
@@ -270,9 +264,9 @@ impl UpstreamClient {
     }
 
     /// Sends the request until there is an answer with status 200. Repeats it at once, and at most once each, on a
-    /// stale connection, on a refusal of `stream_options`, of encrypted reasoning, of a tool's schema or of a forced call, when reasoning that is sent back
-    /// cannot be read there, and when the model could not write a call; every other repetition is the engine's
-    /// decision.
+    /// stale connection, on a refusal of something that the [`LearnedProfile`] leaves out from then on, or of a forced call,
+    /// when reasoning that is sent back cannot be read there, and when the model could not write a call; every other
+    /// repetition is the engine's decision.
     async fn open(
         &self,
         request: &ModelRequest,
@@ -283,7 +277,8 @@ impl UpstreamClient {
         let mut request = Cow::Borrowed(request);
         let (mut failed_call_retry, mut reasoning_retry) = (RetryState::Unused, RetryState::Unused);
         loop {
-            let encoded = encode(self.upstream.dialect, &request, &self.profile(), transfer)
+            let profile = self.profile.get();
+            let encoded = encode(self.upstream.dialect, &request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
             let sending = self.authorize(self.request(&encoded, transfer)?, limits).await?;
             let bytes = sending.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len) as u64;
@@ -312,39 +307,23 @@ impl UpstreamClient {
             let headers = response.headers().clone();
             // Before anything of it is shortened: half a key is half a key too much.
             let body = self.redact(&error_body(response, limits).await);
-            if self.profile().include_usage
-                && self.upstream.dialect == Dialect::OpenaiChat
-                && failure::mentions_stream_options(status.as_u16(), &body)
-            {
-                self.refuses_stream_options.store(true, Ordering::Relaxed);
+            let refusal = error_body::parse(&body).text;
+            let status_code = status.as_u16();
+            if self.profile.learn(&profile, offered, status_code, &refusal) {
                 continue;
             }
-            if self.profile().encrypted_reasoning
-                && self.upstream.dialect == Dialect::OpenaiResponses
-                && failure::mentions_encrypted_reasoning(status.as_u16(), &body)
-            {
-                self.refuses_encrypted_reasoning.store(true, Ordering::Relaxed);
-                continue;
-            }
-            if offered == ToolsInRequest::Present
-                && self.profile().tool_schemas == ToolSchemaForm::Standard
-                && failure::mentions_tool_schema(status.as_u16(), &body)
-            {
-                self.refuses_tool_schemas.store(true, Ordering::Relaxed);
-                continue;
-            }
-            if request.tool_choice.is_forced() && failure::mentions_tool_choice(status.as_u16(), &body) {
+            if request.tool_choice.is_forced() && failure::mentions_tool_choice(status_code, &refusal) {
                 request = Cow::Owned(request.with_prompted_tool_choice());
                 continue;
             }
             if reasoning_retry == RetryState::Unused
-                && failure::is_unreadable_reasoning(status.as_u16(), &body)
+                && failure::is_unreadable_reasoning(status_code, &refusal)
             {
                 reasoning_retry = RetryState::Used;
                 request = Cow::Owned(without_provider_state(&request));
                 continue;
             }
-            if failed_call_retry == RetryState::Unused && failure::is_failed_call(status.as_u16(), &body) {
+            if failed_call_retry == RetryState::Unused && failure::is_failed_call(status_code, &body) {
                 failed_call_retry = RetryState::Used;
                 continue;
             }
@@ -353,11 +332,11 @@ impl UpstreamClient {
                     headers.get(header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("somewhere else");
                 let message = format!("it redirects to {to}; set base_url to where it really is");
                 let failure = failure::without_status(FailureKind::Unsendable, message);
-                return Err(UpstreamFailure { status: Some(status.as_u16()), ..failure });
+                return Err(UpstreamFailure { status: Some(status_code), ..failure });
             }
             let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
             let answer = UpstreamErrorResponse {
-                status: status.as_u16(),
+                status: status_code,
                 retry_after: text("retry-after"),
                 retry_after_ms: text("retry-after-ms"),
                 body: &body,
@@ -548,17 +527,7 @@ impl UpstreamClient {
 
     /// Dialect and profile of its replies.
     pub(crate) fn decode_profile(&self) -> DecodeProfile {
-        DecodeProfile { dialect: self.upstream.dialect, profile: self.profile() }
-    }
-
-    fn profile(&self) -> UpstreamProfile {
-        let mut profile = self.upstream.profile.clone();
-        profile.include_usage &= !self.refuses_stream_options.load(Ordering::Relaxed);
-        profile.encrypted_reasoning &= !self.refuses_encrypted_reasoning.load(Ordering::Relaxed);
-        if self.refuses_tool_schemas.load(Ordering::Relaxed) {
-            profile.tool_schemas = ToolSchemaForm::Plain;
-        }
-        profile
+        DecodeProfile { dialect: self.upstream.dialect, profile: self.profile.get() }
     }
 
     fn host(&self) -> &str {
@@ -636,7 +605,7 @@ async fn check_response(
         let page = body_start(response, 512).await;
         let message = format!(
             "a web page came instead of a reply: {}",
-            super::error_body::strip_markup(&secrets.redact(&page))
+            error_body::strip_markup(&secrets.redact(&page))
         );
         return Err(UpstreamFailure { status, ..failure::without_status(FailureKind::Status, message) });
     }
@@ -696,11 +665,16 @@ fn stream_replaced(excerpt: String) -> StepProblem {
     StepProblem { kind: ProblemKind::StreamReplaced, at: 0, excerpt, slot: None }
 }
 
-/// The tools that the upstream does not take, named once a turn.
+/// The tools that the upstream does not take, named once a turn: not after results, and not after what the user has said to
+/// them in mid-turn.
 fn tools_left_out(request: &ModelRequest, tools_max: Option<u32>) -> Option<StepProblem> {
     let taken = usize::try_from(tools_max?).unwrap_or(usize::MAX);
     let left_out = request.tools.get(taken..).filter(|left_out| !left_out.is_empty())?;
-    if !matches!(request.messages.last(), Some(Message::User(_))) {
+    let step = request.messages.iter().rev().find_map(|message| match message {
+        Message::Step(step) => Some(step),
+        Message::User(_) => None,
+    });
+    if step.is_some_and(|step| !step.calls.is_empty()) {
         return None;
     }
     let named: Vec<&str> = left_out.iter().take(LEFT_OUT_NAMED_MAX).map(|tool| tool.name.as_str()).collect();

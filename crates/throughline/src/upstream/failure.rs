@@ -126,22 +126,21 @@ fn refuses_tools(text: &str) -> bool {
             .any(|at| text.contains(at))
 }
 
-/// True if a refusal names `stream_options`: the same request without it may be accepted.
-pub(crate) fn mentions_stream_options(status: u16, body: &str) -> bool {
-    (400..500).contains(&status) && (body.contains("stream_options") || body.contains("include_usage"))
+/// True if a refusal, by its [text](UpstreamErrorBody::text), names `stream_options`: the same request without it may be accepted.
+pub(crate) fn mentions_stream_options(status: u16, text: &str) -> bool {
+    (400..500).contains(&status) && (text.contains("stream_options") || text.contains("include_usage"))
 }
 
 /// True if a refusal names `include: ["reasoning.encrypted_content"]`, which models without reasoning refuse
 /// (Responses): the same request without it may be accepted.
-pub(crate) fn mentions_encrypted_reasoning(status: u16, body: &str) -> bool {
-    let text = body.to_ascii_lowercase();
+pub(crate) fn mentions_encrypted_reasoning(status: u16, text: &str) -> bool {
     (400..500).contains(&status)
         && (text.contains("reasoning.encrypted_content")
             || text.contains("encrypted content is not supported"))
 }
 
 /// True if a refusal is about the schema of a tool: the same request with plain schemas may be accepted.
-pub(crate) fn mentions_tool_schema(status: u16, body: &str) -> bool {
+pub(crate) fn mentions_tool_schema(status: u16, text: &str) -> bool {
     const PHRASES: [&str; 11] = [
         // Moonshot: "… is not a valid moonshot flavored json schema, details: …" (MoonshotAI/kimi-cli#1595).
         "flavored json schema",
@@ -162,7 +161,6 @@ pub(crate) fn mentions_tool_schema(status: u16, body: &str) -> bool {
         // Ollama: "json: cannot unmarshal bool into Go struct field ChatRequest.tools.function.parameters…".
         "field chatrequest.tools.",
     ];
-    let text = body.to_ascii_lowercase();
     (400..=500).contains(&status) && PHRASES.iter().any(|phrase| text.contains(phrase))
 }
 
@@ -174,15 +172,13 @@ pub(crate) fn mentions_streaming(failure: &UpstreamFailure) -> bool {
 
 /// True if a refusal names the forced call: thinking models (Anthropic, Kimi, DeepSeek) and some servers refuse that,
 /// and the same request with the call asked for in words may be accepted.
-pub(crate) fn mentions_tool_choice(status: u16, body: &str) -> bool {
-    let text = body.to_ascii_lowercase();
+pub(crate) fn mentions_tool_choice(status: u16, text: &str) -> bool {
     (400..500).contains(&status) && (text.contains("tool_choice") || text.contains("tool choice"))
 }
 
 /// True if reasoning that was sent back can no longer be read there (Responses `invalid_encrypted_content`, Gemini
 /// `Corrupted thought signature`): the same history without it may be accepted.
-pub(crate) fn is_unreadable_reasoning(status: u16, body: &str) -> bool {
-    let text = body.to_ascii_lowercase();
+pub(crate) fn is_unreadable_reasoning(status: u16, text: &str) -> bool {
     status == 400
         && (text.contains("invalid_encrypted_content")
             || text.contains("corrupted thought signature")
@@ -450,7 +446,7 @@ mod tests {
     #[test]
     fn only_a_refusal_that_names_it_is_tried_with_the_call_asked_for_in_words() {
         let thinking =
-            r#"{"error":{"message":"Thinking may not be enabled when tool_choice forces tool use."}}"#;
+            r#"{"error":{"message":"thinking may not be enabled when tool_choice forces tool use."}}"#;
         assert!(mentions_tool_choice(400, thinking));
         assert!(mentions_tool_choice(
             400,

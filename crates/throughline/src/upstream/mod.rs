@@ -10,6 +10,7 @@ mod failure;
 mod failure_rules;
 mod handoff;
 mod in_process;
+mod learned_profile;
 mod measure;
 pub mod models;
 mod passthrough;

@@ -19,8 +19,9 @@ use throughline_testkit::{
 };
 use throughline_wire::text::CallFormat;
 use throughline_wire::{
-    DecodeLimits, Dialect, Message, ModelRequest, ModelSettings, ProblemKind, StepEvent, StreamEnd,
-    ToolChoice, ToolDefinition, TransferMode, UserPart,
+    Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeLimits, Dialect, Message, ModelRequest,
+    ModelSettings, ProblemKind, StepEvent, StreamEnd, ToolChoice, ToolDefinition, ToolOutput, TransferMode,
+    UserPart,
 };
 
 const DIALECTS: [(Dialect, testkit::FakeDialect); 8] = [
@@ -360,27 +361,68 @@ async fn schemas_of_tools_are_plain_for_good_once_one_is_refused() {
     }
 }
 
+/// Of requests that are on their way together each is refused: not the first alone is asked again.
 #[tokio::test]
-async fn tools_that_an_upstream_does_not_take_are_left_out_and_named() {
+async fn requests_that_are_refused_together_are_all_asked_again() {
+    let model = |seen: &SeenRequest| match seen.wants_usage {
+        true => refusal(400, "Unknown field: stream_options", "bad"),
+        false => ModelScript::new().say("Hello."),
+    };
+    let server = testkit::FakeUpstream::start(model).await.unwrap();
+    let (client, asking) = (client(chat(&server)), request());
+    let came = futures_util::future::join_all((0..8).map(|_| call(&client, &asking))).await;
+    assert!(came.iter().all(|came| came.text() == "Hello."), "{came:?}");
+}
+
+/// Servers that send the request back with their refusal name everything in it.
+#[tokio::test]
+async fn what_a_refusal_repeats_of_the_request_is_not_what_is_refused() {
+    let echo = json!({"detail": [{"loc": ["body", "temperature"], "msg": "too hot",
+        "input": {"stream_options": {"include_usage": true}, "tool_choice": "required"}}]});
+    let http = HttpAnswer { status: 422, headers: BTreeMap::new(), body: Some(echo) };
+    let script = ModelScript { http: Some(http), ..ModelScript::new() };
+    let server = testkit::FakeUpstream::start(ScriptQueue::new([script])).await.unwrap();
+    let forced = ModelRequest { tool_choice: ToolChoice::Required, ..with_tools() };
+    let came = call(&client(chat(&server)), &forced).await;
+    assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 1), "{came:?}");
+}
+
+#[tokio::test]
+async fn tools_that_an_upstream_does_not_take_are_left_out_and_named_once_a_turn() {
     let habits = testkit::UpstreamHabits { tools_max: Some(128), ..testkit::UpstreamHabits::default() };
-    let server = testkit::FakeUpstream::with_habits(habits)
-        .serve(ScriptQueue::new([ModelScript::new().say("Hello.")]))
-        .await
-        .unwrap();
+    let replies = (0..3).map(|_| ModelScript::new().say("Hello."));
+    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
     let mut upstream = chat(&server);
     upstream.profile.tools_max = Some(128);
+    let client = client(upstream);
     let tool = |number| ToolDefinition::new(format!("tool_{number}"), "", json!({}));
-    let asking = ModelRequest { tools: (0..150).map(tool).collect(), ..request() };
-    let came = call(&client(upstream), &asking).await;
-    assert_eq!(came.text(), "Hello.");
-    let named = came.events.iter().find_map(|event| match event {
-        StepEvent::Problem(problem) if problem.kind == ProblemKind::ToolsLeftOut => {
-            Some(problem.excerpt.as_str())
-        }
-        _ => None,
-    });
+    let first = ModelRequest { tools: (0..150).map(tool).collect(), ..request() };
+    let with_step = |step: ClosedStep| {
+        let messages = [first.messages.clone(), vec![Message::Step(step)], request().messages].concat();
+        ModelRequest { messages, ..first.clone() }
+    };
+    let called = Call {
+        id: "c1".into(),
+        upstream_id: Some("c1".into()),
+        name: "tool_1".into(),
+        kind: CallKind::default(),
+        arguments: Ok(CallArguments::from_value(json!({}))),
+        ran_with: None,
+    };
+    let calls = vec![(called, CallOutcome::Done(ToolOutput::text("Done.")))];
+    let in_mid_turn = with_step(ClosedStep { calls, ..ClosedStep::default() });
+    let next_turn = with_step(ClosedStep { text: "Hello.".into(), ..ClosedStep::default() });
     let expected = (128..148).map(|number| format!("tool_{number}")).collect::<Vec<_>>().join(", ");
-    assert_eq!(named, Some(format!("{expected}, and 2 more").as_str()));
+    let expected = Some(format!("{expected}, and 2 more"));
+    for (asking, expected) in [(&first, &expected), (&in_mid_turn, &None), (&next_turn, &expected)] {
+        let came = call(&client, asking).await;
+        assert_eq!(came.text(), "Hello.");
+        let named = came.events.into_iter().find_map(|event| match event {
+            StepEvent::Problem(problem) if problem.kind == ProblemKind::ToolsLeftOut => Some(problem.excerpt),
+            _ => None,
+        });
+        assert_eq!(named, *expected);
+    }
 }
 
 #[tokio::test]

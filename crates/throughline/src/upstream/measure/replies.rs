@@ -51,7 +51,7 @@ impl MeasureSession<'_> {
         let text = message.to_lowercase();
         if self.profile.include_usage
             && self.dialect == Dialect::OpenaiChat
-            && failure::mentions_stream_options(status, message)
+            && failure::mentions_stream_options(status, &text)
         {
             self.profile.include_usage = false;
             self.quirk("stream_options", No, "stream_options_refused", "`stream_options` is refused");
@@ -65,7 +65,7 @@ impl MeasureSession<'_> {
             self.set("profile.cache_control", false);
         } else if self.profile.encrypted_reasoning
             && self.dialect == Dialect::OpenaiResponses
-            && failure::mentions_encrypted_reasoning(status, message)
+            && failure::mentions_encrypted_reasoning(status, &text)
         {
             self.profile.encrypted_reasoning = false;
             let detail = "reasoning is not given back encrypted";
