@@ -270,6 +270,9 @@ pub enum FailureKind {
     Connect,
     /// Nothing came within the first-byte limit.
     FirstByteTimeout,
+    /// Nothing came within the first-byte limit from a model on the own network, which may still be reading the prompt:
+    /// asked again it would begin anew.
+    PromptTimeout,
     /// Nothing came within the idle limit.
     IdleTimeout,
     /// Over the total limit.
@@ -286,6 +289,8 @@ pub enum FailureKind {
     QuotaExhausted,
     /// There is no such model.
     ModelNotFound,
+    /// There is nothing at this address: a base URL without its `/v1`, or with too much.
+    WrongAddress,
     /// 401, 403, or no key is configured.
     Unauthorized,
     /// The key is a good one, and may not use this: a model, a country, an account that is blocked.
@@ -326,8 +331,10 @@ impl UpstreamFailure {
             FailureKind::Status => {
                 self.status.is_some_and(|status| status == 408 || status == 425 || status >= 500)
             }
-            FailureKind::QuotaExhausted
+            FailureKind::PromptTimeout
+            | FailureKind::QuotaExhausted
             | FailureKind::ModelNotFound
+            | FailureKind::WrongAddress
             | FailureKind::Unauthorized
             | FailureKind::NotAllowed
             | FailureKind::ContentFiltered

@@ -87,7 +87,16 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
             ("upstream_unreachable", "The upstream cannot be reached.", "Check the address and the network.")
         }
         FailureKind::FirstByteTimeout => ("upstream_timeout", "The upstream did not answer in time.", again),
-        FailureKind::IdleTimeout => ("upstream_timeout", "The upstream stopped sending.", again),
+        FailureKind::PromptTimeout => (
+            "upstream_timeout",
+            "The model did not begin to answer in time.",
+            "Raise `first_byte_ms` in the timeouts of the upstream, or send it less: fewer tools, a shorter conversation.",
+        ),
+        FailureKind::IdleTimeout => (
+            "upstream_timeout",
+            "The upstream stopped sending.",
+            "Try again in a moment, or raise `idle_ms` in the timeouts of the upstream.",
+        ),
         FailureKind::TotalTimeout => (
             "upstream_timeout",
             "The reply took longer than allowed.",
@@ -113,6 +122,11 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
             "model_not_found",
             "The upstream does not have this model.",
             "Choose one that it has: GET /v1/models lists those that are configured.",
+        ),
+        FailureKind::WrongAddress => (
+            "upstream_error",
+            "The upstream has nothing at this address.",
+            "Check `base_url` of the upstream: most end with /v1, and what comes after is added.",
         ),
         FailureKind::Unauthorized => {
             ("unauthorized", "The upstream did not accept the key.", "Check the key and its variable.")
@@ -197,6 +211,15 @@ pub(crate) fn loop_stopped() -> String {
 
 pub(crate) fn empty_reply() -> String {
     "The model sent an empty reply.".into()
+}
+
+pub(crate) fn thinking_alone() -> String {
+    "The model thought and wrote no answer, also when it was asked for one.".into()
+}
+
+/// To the model.
+pub(crate) fn answer_missing() -> String {
+    "[Note from the system: you have thought and not answered. Nobody reads your thoughts: write your answer now.]".into()
 }
 
 // --- questions ---

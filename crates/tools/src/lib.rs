@@ -59,6 +59,7 @@ mod template;
 mod toggles;
 mod tool;
 mod toolbox;
+mod variables;
 
 pub use context::{ToolContext, ToolProgress};
 pub use discovery::{DiscoveredTool, ToolAvailability, ToolCallingMode, WithheldReason, discover};
@@ -81,6 +82,7 @@ pub use throughline_engine::{
 pub use toggles::{ToolToggle, ToolToggles};
 pub use tool::{AgentCallable, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};
 pub use toolbox::{SourceFault, SourceReporter, ToolSource, Toolbox};
+pub use variables::{ExpandedText, expand_variables};
 
 /// The examples of the page run like those of the documentation.
 #[cfg(doctest)]

@@ -215,6 +215,22 @@ impl<'s> StepWriter<'s> {
         self.fragment(FragmentTarget::Text, json);
     }
 
+    /// The whole visible text of the first choice once more. What is new at its end is passed on; where it is another
+    /// text it is one that follows.
+    pub(crate) fn text_snapshot(&mut self, text: &str) {
+        self.state.note_effect();
+        // Calls are read out of the text in their own time: nothing of it is there to be compared.
+        let VisibleText::Plain(so_far) = &self.state.visible else { return };
+        let rest = match text.strip_prefix(so_far.as_str()) {
+            Some(rest) => rest,
+            // Without spaces at its ends, or with the thoughts that stood in front of it.
+            None if so_far.trim_end().ends_with(text.trim()) => "",
+            None if !so_far.trim().is_empty() && text.trim_end().ends_with(so_far.trim()) => "",
+            None => text,
+        };
+        self.text_str(Cow::Owned(rest.to_owned()));
+    }
+
     /// Reasoning: a JSON string.
     pub(crate) fn thinking(&mut self, json: &JsonRef<'_>) {
         self.fragment(FragmentTarget::Thinking, json);

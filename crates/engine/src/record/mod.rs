@@ -49,6 +49,8 @@ pub(crate) mod code {
     pub(crate) const LOOP_STOPPED: &str = "loop_stopped";
     /// Problem: the model gets a note that its calls go in circles.
     pub(crate) const LOOP_NOTE: &str = "loop_note";
+    /// Problem: the model has thought and written no answer; it gets a note, and is asked once more.
+    pub(crate) const ANSWER_MISSING: &str = "answer_missing";
     /// Problem: the stream died with the process; the model is asked to continue.
     pub(crate) const UPSTREAM_LOST: &str = "upstream_lost";
 }
@@ -397,7 +399,7 @@ impl TurnRecord {
     fn step_start(&mut self, step: Option<u32>, model: &str, number: u32, upstream: usize) {
         let is_new_step = step.is_none_or(|step| step > self.step());
         if is_new_step {
-            self.steps.push(StepRecord::default());
+            self.steps.push(StepRecord { first_block: self.blocks, ..StepRecord::default() });
         }
         let earlier_tries = match &self.phase {
             _ if is_new_step || upstream != self.upstream => 0,
@@ -460,9 +462,10 @@ impl TurnRecord {
     fn problem(&mut self, code: &str, excerpt: &str) {
         if let Some(step) = self.steps.last_mut() {
             step.problems += 1;
-            if code == code::LOOP_NOTE || code == code::UPSTREAM_LOST {
+            if [code::LOOP_NOTE, code::UPSTREAM_LOST, code::ANSWER_MISSING].contains(&code) {
                 step.notes.push(excerpt.to_owned());
             }
+            step.answer_missing |= code == code::ANSWER_MISSING;
         }
     }
 

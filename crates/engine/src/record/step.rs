@@ -19,6 +19,10 @@ pub(crate) struct StepRecord {
     pub provider_state: Option<ProviderState>,
     /// Number of recorded findings.
     pub problems: u32,
+    /// Number of blocks of the message before those of this step.
+    pub first_block: u32,
+    /// It was thinking alone, and the model was asked once more.
+    pub answer_missing: bool,
     /// Notes to the model, between this step and the next.
     pub notes: Vec<String>,
     /// Messages that the user sent in mid-turn and that were taken in after this step.
@@ -58,6 +62,12 @@ impl StepRecord {
     pub(super) fn open_span(&mut self, block: u32, kind: BlockKind) {
         let offset = self.channel(kind).len();
         self.spans.push(BlockSpan { block, kind, offset });
+    }
+
+    /// True if its blocks, of `blocks` in the message so far, are thinking and nothing else.
+    pub(crate) fn is_thinking_alone(&self, blocks: u32) -> bool {
+        let all_think = self.spans.iter().all(|span| span.kind == BlockKind::Thinking);
+        all_think && !self.spans.is_empty() && self.spans.len() as u32 == blocks - self.first_block
     }
 
     /// Text of the blocks of this kind; the transcript of speech counts as text.

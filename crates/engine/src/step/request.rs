@@ -109,7 +109,11 @@ pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Ve
             text: step.text_by_model(),
             calls,
             // The state of a step that broke off may speak of calls that are left out here.
-            provider_state: step.provider_state.clone().filter(|_| step.end == StepEnd::Committed),
+            // Thoughts alone are no message that a provider takes back.
+            provider_state: step
+                .provider_state
+                .clone()
+                .filter(|_| step.end == StepEnd::Committed && !step.answer_missing),
             model: step.model.clone(),
         };
         let is_empty = closed.text.is_empty() && closed.calls.is_empty() && closed.provider_state.is_none();

@@ -72,6 +72,9 @@ mod tests {
             (failure(K::Overloaded, Some(529), None), 1, false, Some(250..=500), None),
             (failure(K::Connect, None, None), 1, false, Some(250..=500), None),
             (failure(K::FirstByteTimeout, None, None), 1, false, Some(250..=500), None),
+            // it may still be reading the prompt
+            (failure(K::PromptTimeout, None, None), 1, false, None, Some(RetryDecision::GiveUp)),
+            (failure(K::PromptTimeout, None, None), 1, true, None, Some(RetryDecision::Fallback)),
             // its time was that of all tries
             (failure(K::TotalTimeout, None, None), 1, false, None, Some(RetryDecision::GiveUp)),
             (failure(K::TotalTimeout, None, None), 1, true, None, Some(RetryDecision::Fallback)),

@@ -36,7 +36,7 @@ impl TurnMachine<'_> {
                 // The model would have stopped: messages that the user sent meanwhile get a step of their own.
                 self.deliver_queued()
             };
-            if continues {
+            if continues || self.ask_for_answer() {
                 return self.next_step();
             }
             self.note_empty_reply();
@@ -56,11 +56,31 @@ impl TurnMachine<'_> {
         self.next_step()
     }
 
+    /// A step of thinking alone is no answer: models that put all of it into their thoughts mostly write it when asked once
+    /// more. True if it is asked for.
+    fn ask_for_answer(&mut self) -> bool {
+        let Some((last, before)) = self.record.steps.split_last() else { return false };
+        let is_asked = before.last().is_some_and(|step| step.answer_missing);
+        if is_asked || !last.is_thinking_alone(self.record.blocks) {
+            return false;
+        }
+        self.problem_for_model(code::ANSWER_MISSING, wording::answer_missing());
+        true
+    }
+
     fn note_empty_reply(&mut self) {
         let is_silent = self.record.blocks as usize == self.record.delivered_messages().count();
         if is_silent {
             self.notice("empty_reply", wording::empty_reply());
+        } else if self.record.steps.last().is_some_and(|step| step.is_thinking_alone(self.record.blocks)) {
+            self.notice("empty_reply", wording::thinking_alone());
         }
+    }
+
+    /// A finding that the model reads as a note, after all outcomes of the step.
+    fn problem_for_model(&mut self, code: &str, note: String) {
+        let problem = EventKind::Problem { code: code.into(), at: None, excerpt: note, remedy: None };
+        self.emit(self.step_target(), problem);
     }
 
     /// A word to the model, or the end of its circles.
@@ -77,15 +97,7 @@ impl TurnMachine<'_> {
             return;
         }
         if let Some(cycle) = loop_guard::find_cycle(&self.record.guard_history(), &self.setup.guard) {
-            self.emit(
-                self.step_target(),
-                EventKind::Problem {
-                    code: code::LOOP_NOTE.into(),
-                    at: None,
-                    excerpt: wording::loop_note(cycle),
-                    remedy: None,
-                },
-            );
+            self.problem_for_model(code::LOOP_NOTE, wording::loop_note(cycle));
         }
     }
 

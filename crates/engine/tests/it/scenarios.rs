@@ -813,6 +813,55 @@ fn a_client_side_tool_without_a_client_says_so_at_once() {
 }
 
 #[test]
+fn thinking_alone_is_no_answer_and_is_asked_for_once_more() {
+    let scripted = check(
+        "tools weather:read
+         think I should say noon
+         finish stop
+         text Noon.
+         finish stop",
+        "step 1 m try 1
+         thinking I should say noon
+         step end stop
+         problem answer_missing
+         step 2 m try 1
+         text Noon.
+         step end stop
+         end completed",
+    );
+    // Thoughts alone are no message; the note stands after what was asked.
+    let messages = &scripted.requests[1].messages;
+    assert!(messages.iter().all(|message| matches!(message, Message::User(_))), "{messages:?}");
+    assert_eq!(messages.len(), 2);
+    check(
+        "tools weather:read
+         open A weather
+         seal A {}
+         ok A sun
+         finish tool_calls
+         think Sun, then
+         finish stop
+         think Well
+         finish stop",
+        "step 1 m try 1
+         use A weather
+         input A {}
+         start A early
+         result A success sun
+         step end tool_calls
+         step 2 m try 1
+         thinking Sun, then
+         step end stop
+         problem answer_missing
+         step 3 m try 1
+         thinking Well
+         step end stop
+         notice empty_reply
+         end completed",
+    );
+}
+
+#[test]
 fn circles_get_a_note_then_a_question_then_a_stop() {
     let round = "open A t\nseal A {}\nok A same\nfinish tool_calls\n";
     let asked = "open A t\nseal A {}\nfinish tool_calls\napprove A\nok A same\n";

@@ -224,7 +224,7 @@ pub enum OnOff {
 }
 
 /// `timeouts = { … }` of an upstream, in milliseconds; defaults in [`UpstreamTimeouts`](crate::UpstreamTimeouts).
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeoutsSection {
     /// To connect.

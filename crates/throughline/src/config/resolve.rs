@@ -1,7 +1,9 @@
 //! The layers on top of each other: known upstreams, the file, the environment, flags.
 
 use super::error::ConfigError;
-use super::file::{AgentSection, ConfigFile, LimitsSection, ToolsSection, UpstreamSection, UserSection};
+use super::file::{
+    AgentSection, ConfigFile, LimitsSection, TimeoutsSection, ToolsSection, UpstreamSection, UserSection,
+};
 use super::hints;
 use super::serving::{self, ServerSettings, StoreBackend, StoreSettings};
 use super::sources::SourceSettings;
@@ -21,7 +23,7 @@ use throughline_engine::{
 };
 use throughline_tools::mcp::McpSettingError;
 use throughline_tools::process::SpawnContext;
-use throughline_tools::{ToolToggle, ToolToggles, url_passwords};
+use throughline_tools::{ToolToggle, ToolToggles, expand_variables, url_passwords};
 use throughline_wire::{Dialect, HostedToolKind, ModelSettings as Sampling};
 use toml::Spanned;
 
@@ -370,14 +372,14 @@ impl ConfigLayers<'_> {
             upstream.key_env = Some(variable.get_ref().clone());
         }
         for (name, value) in &s.headers {
-            let text = match value.get_ref().strip_prefix('$') {
-                None => value.get_ref().clone(),
-                Some(variable) => self.variable(variable).ok_or_else(|| {
+            let expanded = expand_variables(value.get_ref(), |variable| {
+                self.variable(variable).ok_or_else(|| {
                     self.file.error(value, format!("the environment variable {variable} is not set"))
-                })?,
-            };
-            upstream =
-                upstream.header(name, text).map_err(|error| self.file.error(value, error.to_string()))?;
+                })
+            })?;
+            upstream = upstream
+                .header(name, expanded.text)
+                .map_err(|error| self.file.error(value, error.to_string()))?;
         }
         if let Some(proxy) = &s.proxy {
             upstream.proxy = match proxy.get_ref().as_str() {
@@ -390,16 +392,18 @@ impl ConfigLayers<'_> {
                 }
             };
         }
-        let base = UpstreamTimeouts::default();
-        upstream.timeouts = UpstreamTimeouts {
-            connect_ms: s.timeouts.connect_ms.unwrap_or(base.connect_ms),
-            first_byte_ms: s.timeouts.first_byte_ms.unwrap_or(base.first_byte_ms),
-            idle_ms: s.timeouts.idle_ms.unwrap_or(base.idle_ms),
-            total_ms: s.timeouts.total_ms.unwrap_or(base.total_ms),
-        };
-        let UpstreamTimeouts { connect_ms, first_byte_ms, idle_ms, total_ms } = upstream.timeouts;
-        if [connect_ms, first_byte_ms, idle_ms, total_ms].contains(&0) {
+        let TimeoutsSection { connect_ms, first_byte_ms, idle_ms, total_ms } = s.timeouts;
+        if [connect_ms, first_byte_ms, idle_ms, total_ms].contains(&Some(0)) {
             return Err(section_error("a time limit of 0 ms lets nothing through".to_owned()));
+        }
+        if s.timeouts != TimeoutsSection::default() {
+            let base = upstream.time_limits();
+            upstream = upstream.timeouts(UpstreamTimeouts {
+                connect_ms: connect_ms.unwrap_or(base.connect_ms),
+                first_byte_ms: first_byte_ms.unwrap_or(base.first_byte_ms),
+                idle_ms: idle_ms.unwrap_or(base.idle_ms),
+                total_ms: total_ms.unwrap_or(base.total_ms),
+            });
         }
         upstream.profile = s.profile.over(upstream.profile);
         if let Some(hosted) = &s.hosted {

@@ -4,6 +4,10 @@ use super::UpstreamConfigError;
 use std::fmt;
 use url::{Host, Url};
 
+/// Paths of models' replies that are pasted with the base.
+const ENDPOINTS: [&[&str]; 4] =
+    [&["chat", "completions"], &["responses"], &["v1", "messages"], &["api", "chat"]];
+
 /// An `http` or `https` URL without user, password or fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseUrl(Url);
@@ -29,12 +33,21 @@ impl BaseUrl {
     /// The address for a dialect's `path`, which begins with `/` and may have a query.
     ///
     /// People write base URLs in several ways, so what the base already ends with is not repeated: `…/v1` and
-    /// `/v1/messages` give `…/v1/messages`, and a whole address is used as it is. Queries are joined.
+    /// `/v1/messages` give `…/v1/messages`, and a whole address is used as it is, and without its end for other paths.
+    /// `/v1` counts once, and not at all before Ollama's `/api`. Queries are joined.
     pub(crate) fn join(&self, path: &str) -> Url {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let mut url = self.0.clone();
-        let base: Vec<&str> = self.0.path().split('/').filter(|segment| !segment.is_empty()).collect();
+        let mut base: Vec<&str> = self.0.path().split('/').filter(|segment| !segment.is_empty()).collect();
         let more: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        if !base.ends_with(&more)
+            && let Some(endpoint) = ENDPOINTS.iter().find(|endpoint| base.ends_with(endpoint))
+        {
+            base.truncate(base.len() - endpoint.len());
+        }
+        while base.ends_with(&["v1", "v1"]) || (more.first() == Some(&"api") && base.ends_with(&["v1"])) {
+            base.pop();
+        }
         let shared =
             (0..=more.len().min(base.len())).rev().find(|n| base.ends_with(&more[..*n])).unwrap_or(0);
         url.set_path(&base.iter().chain(&more[shared..]).copied().collect::<Vec<_>>().join("/"));
@@ -56,6 +69,29 @@ impl BaseUrl {
             Some(Host::Ipv6(address)) => address.is_loopback(),
             None => false,
         }
+    }
+
+    /// On this machine, or by its name or number on a network of its owner.
+    pub(crate) fn is_on_own_network(&self) -> bool {
+        const SUFFIXES: [&str; 7] =
+            [".local", ".localdomain", ".lan", ".home", ".home.arpa", ".internal", ".ts.net"];
+        self.is_loopback()
+            || match self.0.host() {
+                // A name without a dot is one of the own network: a container's, a router's.
+                Some(Host::Domain(name)) => {
+                    let name = name.trim_end_matches('.');
+                    !name.contains('.') || SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+                }
+                Some(Host::Ipv4(address)) => {
+                    let [first, second, ..] = address.octets();
+                    // 100.64.0.0/10 is shared address space, which private overlays use.
+                    address.is_private()
+                        || address.is_link_local()
+                        || (first == 100 && (64..128).contains(&second))
+                }
+                Some(Host::Ipv6(address)) => address.is_unique_local() || address.is_unicast_link_local(),
+                None => false,
+            }
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {
@@ -93,6 +129,11 @@ mod tests {
             ("http://h/v1?api-version=2", "/chat/completions", "http://h/v1/chat/completions?api-version=2"),
             ("http://h/v1?k=1", "/m?alt=sse", "http://h/v1/m?k=1&alt=sse"),
             ("http://h", "/chat", "http://h/chat"),
+            ("http://h/v1/v1", "/chat/completions", "http://h/v1/chat/completions"),
+            ("http://h/v1/chat/completions", "/models", "http://h/v1/models"),
+            ("https://h/v1/messages", "/v1/models?limit=9", "https://h/v1/models?limit=9"),
+            ("http://h:11434/v1", "/api/chat", "http://h:11434/api/chat"),
+            ("http://h:11434/api/chat", "/api/tags", "http://h:11434/api/tags"),
         ];
         for (base, path, expected) in cases {
             assert_eq!(BaseUrl::parse(base).unwrap().join(path).as_str(), expected, "{base} + {path}");
@@ -119,6 +160,26 @@ mod tests {
             ("https://localhost.example.com", false),
         ] {
             assert_eq!(BaseUrl::parse(text).unwrap().is_loopback(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_own_network_is_recognized() {
+        for (text, expected) in [
+            ("http://localhost:1", true),
+            ("http://ollama:11434", true),
+            ("http://host.docker.internal:1234/v1", true),
+            ("http://desk.lan", true),
+            ("http://192.168.1.7:8080", true),
+            ("http://100.64.0.1", true),
+            ("http://[fd00::1]", true),
+            ("https://api.openai.com/v1", false),
+            ("https://lan.example.com", false),
+            ("http://100.128.0.1", false),
+            ("http://172.32.0.1", false),
+            ("http://[2001:db8::1]", false),
+        ] {
+            assert_eq!(BaseUrl::parse(text).unwrap().is_on_own_network(), expected, "{text}");
         }
     }
 }

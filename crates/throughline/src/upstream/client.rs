@@ -80,7 +80,7 @@ impl UpstreamClient {
             // Streams are asked for as `identity`; one that is compressed all the same is refused, so that no few bytes
             // can become many.
             .no_gzip()
-            .connect_timeout(Duration::from_millis(upstream.timeouts.connect_ms))
+            .connect_timeout(Duration::from_millis(upstream.time_limits().connect_ms))
             .pool_idle_timeout(POOL_IDLE)
             .tcp_keepalive(POOL_IDLE)
             .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")));
@@ -128,7 +128,7 @@ impl UpstreamClient {
 
     /// Deadline of a call that starts now, with all its attempts.
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.upstream.timeouts.total_ms)
+        Instant::now() + Duration::from_millis(self.upstream.time_limits().total_ms)
     }
 
     /// Asks the model and hands out what it says. While a piece waits to be taken the upstream is not read. Dropping the
@@ -281,6 +281,7 @@ impl UpstreamClient {
             let encoded = encode(self.upstream.dialect, &request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
             let sending = self.authorize(self.request(&encoded, transfer)?, limits).await?;
+            let address = shown_address(sending.url());
             let bytes = sending.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len) as u64;
             observed.report(|at| ModelCallEvent::Sent { at, bytes });
             let sent = timeout_at(limits.first_byte, self.http.execute(sending)).await;
@@ -342,7 +343,8 @@ impl UpstreamClient {
                 body: &body,
                 now: clock.now(),
             };
-            return Err(failure::from_response(&answer, offered));
+            let failure = failure::from_response(&answer, offered);
+            return Err(failure::with_address(failure, &format!("POST {address}")));
         }
     }
 
@@ -355,6 +357,7 @@ impl UpstreamClient {
         let headers = self.headers("application/json", &version)?;
         let limits = CallDeadlines::new(&self.upstream, self.deadline());
         let url = self.upstream.base_url.join(path);
+        let address = shown_address(&url);
         let request = self.http.get(url).headers(headers).build();
         let request = request.map_err(|error| failure::unsendable(error.to_string()))?;
         let sending = self.http.execute(self.authorize(request, &limits).await?);
@@ -373,7 +376,8 @@ impl UpstreamClient {
                 body: &body,
                 now: 0,
             };
-            return Err(failure::from_response(&answer, ToolsInRequest::Absent));
+            let failure = failure::from_response(&answer, ToolsInRequest::Absent);
+            return Err(failure::with_address(failure, &format!("GET {address}")));
         }
         let mut bytes = Vec::new();
         loop {
@@ -573,6 +577,13 @@ fn without_provider_state(request: &ModelRequest) -> ModelRequest {
         }
     }
     request
+}
+
+/// An address without its query, which may hold a key.
+fn shown_address(url: &reqwest::Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.into()
 }
 
 fn accept_header(dialect: Dialect, transfer: TransferMode) -> &'static str {

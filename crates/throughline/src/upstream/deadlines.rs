@@ -13,6 +13,8 @@ pub(super) struct CallDeadlines {
     pub(super) first_byte: Instant,
     total: Instant,
     timeouts: UpstreamTimeouts,
+    /// Kind of a failure to begin in time.
+    silence: FailureKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,12 +30,16 @@ impl CallDeadlines {
     }
 
     pub(super) fn of_transfer(upstream: &Upstream, transfer: TransferMode, total: Instant) -> Self {
-        let (now, timeouts) = (Instant::now(), upstream.timeouts);
+        let (now, timeouts) = (Instant::now(), upstream.time_limits());
+        let silence = match upstream.is_on_own_network() {
+            true => FailureKind::PromptTimeout,
+            false => FailureKind::FirstByteTimeout,
+        };
         let first_byte = match transfer {
             TransferMode::Stream => total.min(now + Duration::from_millis(timeouts.first_byte_ms)),
             TransferMode::Whole => total,
         };
-        Self { first_byte, total, timeouts }
+        Self { first_byte, total, timeouts, silence }
     }
 
     /// # Errors
@@ -61,7 +67,7 @@ impl CallDeadlines {
         }
         match phase {
             WaitPhase::FirstByte => failure::without_status(
-                FailureKind::FirstByteTimeout,
+                self.silence,
                 format!("nothing came within {} ms (first_byte_ms)", timeouts.first_byte_ms),
             ),
             WaitPhase::NextChunk => failure::without_status(

@@ -78,7 +78,41 @@ fn classify(
     if let Some(rule) = failure_rules::find(status, error) {
         return Some(rule.kind);
     }
+    if matches!(status, Some(404 | 405)) && says_nothing_but_where(error) {
+        return Some(FailureKind::WrongAddress);
+    }
     by_status(status?, &error.text)
+}
+
+/// True for the answer of a server that knows its paths and not this one: no words, or a router's.
+fn says_nothing_but_where(error: &UpstreamErrorBody) -> bool {
+    // FastAPI, Express, Go's and Rust's routers, Kong, Azure, nginx; OpenAI: "Invalid URL (POST /v1/v1/…)".
+    const WHOLE: [&str; 5] =
+        ["not found", "404 not found", "resource not found", "method not allowed", "no such route"];
+    const PARTS: [&str; 8] = [
+        "404 page not found",
+        "cannot post /",
+        "cannot get /",
+        "no route matched",
+        "invalid url (",
+        "unknown endpoint",
+        "unexpected endpoint",
+        "unknown_url",
+    ];
+    let message = error.message.trim().trim_end_matches('.').to_lowercase();
+    message.is_empty()
+        || WHOLE.contains(&message.as_str())
+        || PARTS.iter().any(|part| error.text.contains(part))
+}
+
+/// The failure with the address that was asked, if that is what is wrong.
+pub(crate) fn with_address(failure: UpstreamFailure, asked: &str) -> UpstreamFailure {
+    match failure.kind {
+        FailureKind::WrongAddress => {
+            UpstreamFailure { message: format!("{} ({asked})", failure.message), ..failure }
+        }
+        _ => failure,
+    }
 }
 
 /// Meaning of a status, whatever the upstream.
@@ -364,7 +398,23 @@ mod tests {
             ),
             (400, r#"{"error":{"message":"Model Not Exist"}}"#, K::ModelNotFound),
             (400, r#"{"error":{"message":"The model does not support this parameter"}}"#, K::Status),
-            (404, "<html><title>Not Found</title></html>", K::Status),
+            (404, "<html><title>Not Found</title></html>", K::WrongAddress),
+            (404, "", K::WrongAddress),
+            (404, r#"{"detail":"Not Found"}"#, K::WrongAddress),
+            (405, r#"{"detail":"Method Not Allowed"}"#, K::WrongAddress),
+            (404, "404 page not found", K::WrongAddress),
+            (404, "Cannot POST /models/m:streamGenerateContent", K::WrongAddress),
+            (
+                404,
+                r#"{"error":{"message":"Invalid URL (POST /v1/v1/chat/completions)","type":"invalid_request_error"}}"#,
+                K::WrongAddress,
+            ),
+            (
+                404,
+                r#"{"error":{"message":"No allowed providers are available for the selected model."}}"#,
+                K::ModelNotFound,
+            ),
+            (404, r#"{"error":{"message":"The assistant was deleted"}}"#, K::Status),
         ];
         for (status, body, expected) in cases {
             assert_eq!(check(status, body, ToolsInRequest::Absent), expected, "{status} {body}");

@@ -66,7 +66,8 @@ pub struct Upstream {
     pub(crate) key_env: Option<String>,
     pub(crate) headers: Vec<(reqwest::header::HeaderName, Secret)>,
     pub(crate) profile: UpstreamProfile,
-    pub(crate) timeouts: UpstreamTimeouts,
+    /// `None` = those of where it is.
+    timeouts: Option<UpstreamTimeouts>,
     pub(crate) proxy: UpstreamProxy,
     pub(crate) transfer: TransferMode,
     /// Tools of the provider that every request switches on.
@@ -126,19 +127,29 @@ impl KeyOrigin {
 pub struct UpstreamTimeouts {
     /// To connect, TLS included, in milliseconds. Default 5,000.
     pub connect_ms: u64,
-    /// From the request to the first byte of the body, in milliseconds. Default 60,000. Does not hold for whole
-    /// replies, which begin when the model has finished: only `total_ms` bounds them.
+    /// From the request to the first byte of the body, in milliseconds. Default 300,000 (5 minutes), on the own network
+    /// 600,000. Does not hold for whole replies, which begin when the model has finished: only `total_ms` bounds them.
     pub first_byte_ms: u64,
-    /// Between two pieces of the body, in milliseconds. Comments and pings count as life. Default 45,000.
+    /// Between two pieces of the body, in milliseconds. Comments and pings count as life. Default 300,000.
     pub idle_ms: u64,
-    /// For one model call with all its tries and the waits between them, in milliseconds. Default 900,000 (15 minutes). A
-    /// fallback has time of its own.
+    /// For one model call with all its tries and the waits between them, in milliseconds. Default 900,000 (15 minutes), on
+    /// the own network 3,600,000. A fallback has time of its own.
     pub total_ms: u64,
 }
 
+impl UpstreamTimeouts {
+    /// Those of a model on this machine or the own network: it may read a long prompt for minutes and send nothing
+    /// meanwhile (ggml-org/llama.cpp#22997), and writes slowly.
+    pub const OWN_NETWORK: Self =
+        Self { connect_ms: 5_000, first_byte_ms: 600_000, idle_ms: 300_000, total_ms: 3_600_000 };
+}
+
 impl Default for UpstreamTimeouts {
+    /// Those of a provider. A thinking model may say nothing for minutes, before its reply and in the middle of it
+    /// (1jehuang/jcode#196, futuregene/future-os#431); that a connection has died is noticed within two minutes by its
+    /// keep-alive.
     fn default() -> Self {
-        Self { connect_ms: 5_000, first_byte_ms: 60_000, idle_ms: 45_000, total_ms: 900_000 }
+        Self { connect_ms: 5_000, first_byte_ms: 300_000, idle_ms: 300_000, total_ms: 900_000 }
     }
 }
 
@@ -247,7 +258,7 @@ impl Upstream {
             key_env: None,
             headers: Vec::new(),
             profile: UpstreamProfile::default(),
-            timeouts: UpstreamTimeouts::default(),
+            timeouts: None,
             proxy: UpstreamProxy::default(),
             transfer: TransferMode::Stream,
             hosted: Vec::new(),
@@ -349,10 +360,23 @@ impl Upstream {
         self
     }
 
-    /// Time limits.
+    /// Time limits. Without, they are the defaults of where it is.
     pub fn timeouts(mut self, timeouts: UpstreamTimeouts) -> Self {
-        self.timeouts = timeouts;
+        self.timeouts = Some(timeouts);
         self
+    }
+
+    /// The time limits that hold.
+    pub(crate) fn time_limits(&self) -> UpstreamTimeouts {
+        self.timeouts.unwrap_or(match self.is_on_own_network() {
+            true => UpstreamTimeouts::OWN_NETWORK,
+            false => UpstreamTimeouts::default(),
+        })
+    }
+
+    /// True for a model on this machine or network.
+    pub(crate) fn is_on_own_network(&self) -> bool {
+        self.base_url.is_on_own_network()
     }
 
     /// The proxy.

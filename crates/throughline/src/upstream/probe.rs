@@ -159,6 +159,7 @@ pub(super) fn probe_error(failure: &UpstreamFailure) -> ProbeError {
         FailureKind::RateLimited | FailureKind::Overloaded => ProbeFailure::Busy,
         FailureKind::Connect
         | FailureKind::FirstByteTimeout
+        | FailureKind::PromptTimeout
         | FailureKind::IdleTimeout
         | FailureKind::TotalTimeout
         | FailureKind::Broken => ProbeFailure::Connection,

@@ -130,6 +130,38 @@ fn quick(upstream: Upstream) -> Upstream {
     })
 }
 
+#[test]
+fn limits_of_time_follow_where_the_model_is() {
+    let limits = |name: &str| Upstream::known(name).unwrap().time_limits();
+    for name in ["ollama", "llama.cpp", "vllm", "lmstudio"] {
+        assert_eq!(limits(name), UpstreamTimeouts::OWN_NETWORK, "{name}");
+    }
+    for name in ["openai", "anthropic", "deepseek"] {
+        assert_eq!(limits(name), UpstreamTimeouts::default(), "{name}");
+    }
+    let moved = Upstream::known("ollama").unwrap().base_url("https://gpu.example.com").unwrap();
+    assert_eq!(moved.time_limits(), UpstreamTimeouts::default());
+    // A thinking model may be silent for minutes, before its reply and in the middle of it.
+    assert!(UpstreamTimeouts::default().first_byte_ms.min(UpstreamTimeouts::default().idle_ms) >= 300_000);
+    assert!(UpstreamTimeouts::OWN_NETWORK.first_byte_ms >= 600_000);
+    let own = UpstreamTimeouts { idle_ms: 7, ..UpstreamTimeouts::default() };
+    assert_eq!(Upstream::known("ollama").unwrap().timeouts(own).time_limits(), own);
+}
+
+#[tokio::test]
+async fn an_address_with_nothing_there_is_named() {
+    let model = |_: &SeenRequest| ModelScript {
+        http: Some(HttpAnswer { status: 404, headers: BTreeMap::new(), body: None }),
+        ..ModelScript::new()
+    };
+    let server = testkit::FakeUpstream::start(model).await.unwrap();
+    let came = call(&client(chat(&server)), &request()).await;
+    let address = chat(&server).base_url.join("/chat/completions");
+    assert_eq!(came.kind(), Some(K::WrongAddress), "{came:?}");
+    assert_eq!(came.message(), format!("Not Found (POST {address})"));
+    assert_eq!(server.exchanges().len(), 1);
+}
+
 #[tokio::test]
 async fn every_dialect_streams_and_comes_whole_and_sends_what_its_provider_takes() {
     for dialect in DIALECTS {
@@ -195,15 +227,10 @@ async fn every_way_to_fail_before_a_reply_has_its_kind() {
         (
             "no first byte",
             ModelScript { first_byte_ms: 60_000, ..ModelScript::new() },
-            K::FirstByteTimeout,
+            K::PromptTimeout,
             "1500 ms (first_byte_ms)",
         ),
-        (
-            "silence after the head",
-            ModelScript::new().broken_at(0, BodyBreak::Stall),
-            K::FirstByteTimeout,
-            "",
-        ),
+        ("silence after the head", ModelScript::new().broken_at(0, BodyBreak::Stall), K::PromptTimeout, ""),
         (
             "reset at once",
             ModelScript::new().then(ScriptMove::Reset),

@@ -43,7 +43,7 @@ fn a_full_file_is_understood() {
     let text = r#"
         [upstreams.deepseek]
         known = "deepseek"
-        headers = { "x-team" = "blue", "x-secret" = "$TEAM_SECRET" }
+        headers = { "x-team" = "blue", "x-secret" = "Bearer $TEAM_SECRET" }
         timeouts = { first_byte_ms = 90000 }
         profile = { vision = false }
 

@@ -194,8 +194,8 @@ impl HttpToolSource {
     /// Headers and query of the settings, and what of them is secret.
     fn fixed_parts(&self, settings: &HttpTool) -> Result<FixedParts, ToolSettingError> {
         let value_of = |section: &str, name: &str, text: &str| {
-            let filled = expand_variables(text, &self.spawn_context, &mut Vec::new());
-            filled.map_err(|message| {
+            let expanded = self.spawn_context.expand_variables(text);
+            expanded.map(|expanded| expanded.text).map_err(|message| {
                 ToolSettingError::new(format!("{section}.{name}: {message}"), "Set it, or take it out.")
             })
         };
@@ -227,37 +227,14 @@ impl HttpTool {
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let mut secrets = Vec::new();
         for (name, text) in self.headers.iter().chain(&self.query) {
-            if let Ok(value) = expand_variables(text, spawn_context, &mut secrets)
-                && (text.contains('$') || is_secret_name(name))
-            {
-                secrets.push(value);
+            let Ok(expanded) = spawn_context.expand_variables(text) else { continue };
+            if !expanded.values.is_empty() || is_secret_name(name) {
+                secrets.push(expanded.text);
             }
+            secrets.extend(expanded.values);
         }
         secrets
     }
-}
-
-/// `$NAME` anywhere in a text is a variable: `Bearer $TOKEN`. Their values are added to `taken`.
-fn expand_variables(
-    text: &str,
-    spawn_context: &SpawnContext,
-    values: &mut Vec<String>,
-) -> Result<String, String> {
-    let mut parts = text.split('$');
-    let mut filled = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(part.len());
-        let (name, rest) = part.split_at(end);
-        if name.is_empty() {
-            filled.push('$');
-        } else {
-            let value = spawn_context.resolve_value(&format!("${name}"))?;
-            filled.push_str(&value);
-            values.push(value);
-        }
-        filled.push_str(rest);
-    }
-    Ok(filled)
 }
 
 /// The schema: given, or made of the names.

@@ -105,7 +105,7 @@ pub(crate) async fn connect(
         }
         Ok(McpEndpoint::Url(url)) => {
             let task_only = TaskOnly::default();
-            let value_of = |text: &str| spawn_context.resolve_value(text);
+            let value_of = |text: &str| spawn_context.expand_variables(text).map(|expanded| expanded.text);
             let transport = http::build_transport(url, settings, value_of, task_only.clone())
                 .map_err(|message| ConnectFailure::new(message, "Set it, or change `headers`."))?;
             let handshake = SessionHandler::new(name, settings.secrets(spawn_context))

@@ -244,9 +244,13 @@ impl McpServer {
     /// like a secret.
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let is_secret = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
-        let named = self.env.iter().filter(is_secret).map(|(_, text)| text).chain(self.headers.values());
+        let named = self.env.iter().filter(is_secret);
         let mut values: Vec<String> =
-            named.filter_map(|text| spawn_context.resolve_value(text).ok()).collect();
+            named.filter_map(|(_, text)| spawn_context.resolve_value(text).ok()).collect();
+        for expanded in self.headers.values().filter_map(|text| spawn_context.expand_variables(text).ok()) {
+            values.push(expanded.text);
+            values.extend(expanded.values);
+        }
         let allowed_secrets = self.env_allow.iter().filter(|name| is_secret_name(name));
         values.extend(allowed_secrets.filter_map(|name| spawn_context.environment.get(name)).cloned());
         // `Bearer …`: what follows is the secret.

@@ -5,6 +5,7 @@ use super::helper::ExecHelper;
 use super::limits::ProcessLimits;
 use super::run_as::RunAs;
 use super::sandbox::{SandboxRules, SandboxStatus, full_path};
+use crate::variables::{ExpandedText, expand_variables};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,14 @@ impl SpawnContext {
                 None => Err(format!("the environment variable {name} is not set")),
             },
         }
+    }
+
+    /// A text as settings write it, with every `$NAME` in it taken from the environment.
+    ///
+    /// # Errors
+    /// A variable is not set.
+    pub fn expand_variables(&self, text: &str) -> Result<ExpandedText, String> {
+        expand_variables(text, |name| self.resolve_value(&format!("${name}")))
     }
 
     /// Checks that children can be confined here, for those that must be.
@@ -339,8 +348,12 @@ mod tests {
         let here = spawn_context(&[("TOKEN", "t"), ("EMPTY", "")]);
         assert_eq!(here.resolve_value("plain"), Ok("plain".to_owned()));
         assert_eq!(here.resolve_value("$TOKEN"), Ok("t".to_owned()));
+        let values = vec!["t".to_owned(), "t".to_owned()];
+        let expanded = ExpandedText { text: "Bearer t:t $".to_owned(), values };
+        assert_eq!(here.expand_variables("Bearer $TOKEN:$TOKEN $"), Ok(expanded));
         for missing in ["$EMPTY", "$NONE"] {
             assert!(here.resolve_value(missing).unwrap_err().ends_with("is not set"));
+            assert!(here.expand_variables(&format!("Bearer {missing}")).is_err());
         }
     }
 }

@@ -258,7 +258,15 @@ export const SENTENCES: Table = {
   "The upstream reported an error.": "上游报告了错误。",
   "The reply was withheld.": "回复被拦截了。",
   "The upstream did not answer in time.": "上游没有及时响应。",
+  "The model did not begin to answer in time.": "模型没有及时开始回答。",
+  "Raise `first_byte_ms` in the timeouts of the upstream, or send it less: fewer tools, a shorter conversation.":
+    "请调大上游 timeouts 中的 `first_byte_ms`，或减少发送的内容：更少的工具、更短的对话。",
   "The upstream stopped sending.": "上游中途停止发送。",
+  "Try again in a moment, or raise `idle_ms` in the timeouts of the upstream.":
+    "请稍后再试，或调大上游 timeouts 中的 `idle_ms`。",
+  "The upstream has nothing at this address.": "上游的这个地址上什么也没有。",
+  "Check `base_url` of the upstream: most end with /v1, and what comes after is added.":
+    "请检查上游的 `base_url`：大多以 /v1 结尾，其后的路径会自动补上。",
   "The reply took longer than allowed.": "回复超出了允许的时间。",
   "The connection to the upstream broke.": "与上游的连接中断了。",
   "The upstream could not answer.": "上游无法回答。",

@@ -16,6 +16,8 @@ pub(crate) struct ChatDecoder {
     extra_content: Vec<Value>,
     /// Top-level `citations` / `search_results` (Perplexity repeats them on every chunk).
     sources: Option<Value>,
+    /// Text or calls of the first choice have come in a `delta`: a `message` after it is the whole of them.
+    has_deltas: bool,
 }
 
 /// Chunk members that nothing reads.
@@ -93,10 +95,15 @@ impl ChatDecoder {
 
     fn choice(&mut self, choice: &JsonRef<'_>, is_first: bool, step: &mut StepWriter<'_>) {
         // C2: `delta` if it is an object, else `message`; never both.
-        let delta =
-            [choice.get("delta"), choice.get("message")].into_iter().flatten().find(|d| d.is_object());
-        if let Some(delta) = delta {
-            self.delta(delta, is_first, step);
+        let [delta, message] = ["delta", "message"].map(|name| choice.get(name).filter(|it| it.is_object()));
+        match (delta, message) {
+            (Some(delta), _) => {
+                self.delta(delta, is_first, step);
+                self.has_deltas |= is_first && has_content(delta);
+            }
+            (None, Some(message)) if is_first && self.has_deltas => self.closing_message(message, step),
+            (None, Some(message)) => self.delta(message, is_first, step),
+            (None, None) => {}
         }
         if let Some(usage) = choice.get("usage") {
             read_usage(usage, step);
@@ -115,6 +122,18 @@ impl ChatDecoder {
         {
             step.fail(error);
         }
+    }
+
+    /// C2: the message that was streamed, whole, in the last chunk (abundantbeing/hermes-browser-extension#11,
+    /// raullenchai/Rapid-MLX#1709). It adds what is missing and nothing twice.
+    fn closing_message(&mut self, message: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+        if let Some(text) = message.nonempty("content") {
+            step.text_snapshot(&text);
+        }
+        for entry in message.get("tool_calls").map(JsonRef::items).unwrap_or_default() {
+            self.call_entry(entry, true, step);
+        }
+        step.require_full_decode();
     }
 
     /// Everything a delta can hold, thought first, calls last (R3: proxies put all of it in one).
@@ -231,6 +250,14 @@ impl ChatDecoder {
             step.require_full_decode();
         }
     }
+}
+
+/// A delta with more than a role.
+fn has_content(delta: &JsonRef<'_>) -> bool {
+    let content = delta.get("content");
+    ["content", "reasoning_content", "reasoning"].iter().any(|name| delta.nonempty(name).is_some())
+        || content.is_some_and(|parts| !parts.items().is_empty())
+        || delta.get("tool_calls").is_some_and(|calls| !calls.items().is_empty())
 }
 
 /// C3: text, or parts (Mistral's Magistral).

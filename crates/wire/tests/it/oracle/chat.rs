@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 #[derive(Default)]
 struct Choice {
+    /// Something has come in a `delta`.
+    has_deltas: bool,
     draft: Draft,
     /// For each call of the draft, the number it came with.
     numbers: Vec<Option<i64>>,
@@ -91,7 +93,18 @@ impl Reader {
 
 impl Choice {
     fn read(&mut self, choice: &Value) {
-        let delta = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
+        let is_delta = choice["delta"].is_object();
+        let delta = if is_delta { &choice["delta"] } else { &choice["message"] };
+        let says_something = !self.draft.text.is_empty() || !self.draft.calls.is_empty();
+        if !is_delta && self.has_deltas && says_something {
+            // The whole message, once more: its text counts instead of what was streamed.
+            if let Some(text) = delta["content"].as_str().filter(|text| text.starts_with(&self.draft.text)) {
+                self.draft.text = text.to_owned();
+            }
+            self.draft.finish = string(choice, "finish_reason").or(self.draft.finish.take());
+            return;
+        }
+        self.has_deltas |= is_delta;
         self.reasoning(delta);
         match &delta["content"] {
             Value::String(text) => self.draft.text += text,
