@@ -9,6 +9,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 use throughline_engine::suggest_names;
+use throughline_wire::json::replace_lone_surrogates;
 
 /// A JSON body. Fields that nobody knows are refused, with the closest one that somebody does.
 #[derive(Clone, Copy, Debug)]
@@ -48,11 +49,19 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
     }
 }
 
-/// A JSON text as a type, refused like a body.
+/// A JSON text as a type, refused like a body. Half an emoji, which clients leave where they shorten a text, is U+FFFD.
 ///
 /// # Errors
 /// 400: what is wrong with it and where.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let strict = parse_strict_json(bytes);
+    match strict.is_err().then(|| replace_lone_surrogates(bytes)).flatten() {
+        Some(replaced) => parse_strict_json(&replaced),
+        None => strict,
+    }
+}
+
+fn parse_strict_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     // serde would read the items of a list as the fields of a type, in their order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(json_error)?;

@@ -51,6 +51,19 @@ async fn answer(server: &TestServer, more: Value) -> Answer {
     check_stream(&bytes)
 }
 
+/// Clients that shorten a text leave half an emoji at its end, and send it with every request from then on.
+#[tokio::test]
+async fn half_an_emoji_in_a_history_becomes_a_replacement_character() {
+    let server = serve(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;
+    let body = r#"{"model":"default","stream":true,"messages":[{"role":"user","content":"cut \ud83d here \ud83d\ude00"}]}"#;
+    let request = server.client().post(server.url("/v1/chat/completions"));
+    let response = request.header("content-type", "application/json").body(body).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    response.bytes().await.unwrap();
+    let sent = String::from_utf8(server.upstream.exchanges()[0].request.body.clone()).unwrap();
+    assert!(sent.contains("cut \u{fffd} here 😀"), "{sent}");
+}
+
 /// A refused request.
 async fn refused(server: &TestServer, more: Value) -> (u16, Value) {
     let response = post(server, asking(more)).await;

@@ -151,7 +151,11 @@ fn limits_of_time_follow_where_the_model_is() {
 #[tokio::test]
 async fn an_address_with_nothing_there_is_named() {
     let model = |_: &SeenRequest| ModelScript {
-        http: Some(HttpAnswer { status: 404, headers: BTreeMap::new(), body: None }),
+        http: Some(HttpAnswer {
+            status: 404,
+            headers: BTreeMap::new(),
+            body: Some(json!({"detail": "Not Found"})),
+        }),
         ..ModelScript::new()
     };
     let server = testkit::FakeUpstream::start(model).await.unwrap();

@@ -11,5 +11,5 @@ mod string;
 pub use arguments::{ArgumentsError, ArgumentsReader};
 pub use document::{JsonError, JsonRef};
 pub(crate) use rewrite_keys::KeyRewriter;
-pub use string::SurrogateCarry;
 pub(crate) use string::decode_string;
+pub use string::{SurrogateCarry, replace_lone_surrogates};

@@ -32,6 +32,41 @@ impl SurrogateCarry {
     }
 }
 
+/// A JSON text in which every escaped half of a surrogate pair without its other half is U+FFFD, for parsers that refuse it:
+/// a client that shortens a text between the halves of an emoji sends one, and everything else of the text is good. `None` = it
+/// has none.
+///
+/// ```
+/// use throughline_wire::json::replace_lone_surrogates;
+///
+/// let text = br#"{"title":"Hi \ud83d"}"#;
+/// assert_eq!(replace_lone_surrogates(text).unwrap(), br#"{"title":"Hi \ufffd"}"#);
+/// assert_eq!(replace_lone_surrogates(br#"{"title":"Hi \ud83d\ude00"}"#), None);
+/// ```
+pub fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
+    let unit_at = |at: usize| {
+        let escape = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(escape).ok()?, 16).ok()
+    };
+    let mut replaced = None;
+    let mut at = 0;
+    while let Some(escape) = memchr::memchr(b'\\', &text[at..]) {
+        at += escape;
+        at += match unit_at(at) {
+            Some(0xD800..=0xDBFF) if matches!(unit_at(at + 6), Some(0xDC00..=0xDFFF)) => 12,
+            Some(0xD800..=0xDFFF) => {
+                replaced.get_or_insert_with(|| text.to_vec())[at..at + 6].copy_from_slice(b"\\ufffd");
+                6
+            }
+            Some(_) => 6,
+            // What is escaped, so that a backslash begins no escape.
+            None => 2,
+        };
+        at = at.min(text.len());
+    }
+    replaced
+}
+
 /// Decodes the body of a JSON string (between the quotes) that is known to be well-formed.
 pub(crate) fn decode_string<'a>(body: &'a str, carry: &mut SurrogateCarry) -> Cow<'a, str> {
     if body.is_empty() {
@@ -116,6 +151,25 @@ mod tests {
         }
         out.extend(carry.finish());
         assert_eq!(out, expect, "{fragments:?}");
+    }
+
+    #[test]
+    fn halves_of_pairs_alone_are_replaced_and_nothing_else() {
+        for (text, expected) in [
+            (r#"{"a":"x"}"#, None),
+            (r#"{"a":"\ud83d\ude00"}"#, None),
+            (r#"{"a":"\\ud83d"}"#, None),
+            (r#"{"a":"\n\u00e9"}"#, None),
+            (r#"{"a":"\ud83d"}"#, Some(r#"{"a":"\ufffd"}"#)),
+            (r#"{"a":"\uDE00\uD83D"}"#, Some(r#"{"a":"\ufffd\ufffd"}"#)),
+            (r#"{"a":"\ud83d\ud83d\ude00"}"#, Some(r#"{"a":"\ufffd\ud83d\ude00"}"#)),
+            (r#"{"a":"\\\ud83dx"}"#, Some(r#"{"a":"\\\ufffdx"}"#)),
+            (r#"{"a":"\ud8"#, None),
+            (r#"{"a":"\"#, None),
+        ] {
+            let replaced = replace_lone_surrogates(text.as_bytes());
+            assert_eq!(replaced.as_deref(), expected.map(str::as_bytes), "{text}");
+        }
     }
 
     #[test]

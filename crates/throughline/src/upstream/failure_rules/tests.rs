@@ -128,7 +128,7 @@ fn ordinary_errors_keep_the_class_of_their_status() {
         (500, r#"{"error":{"message":"Internal server error"}}"#, K::Status),
         (502, "<html><title>502 Bad Gateway</title></html>", K::Status),
         (503, "", K::Status),
-        (404, r#"{"detail":"Not Found"}"#, K::Status),
+        (404, r#"{"detail":"Not Found"}"#, K::WrongAddress),
     ];
     for (status, body, kind) in cases {
         assert_eq!(classify(status, body), kind, "{status} {body}");
