@@ -41,6 +41,7 @@ pub mod process;
 pub mod vcp_plugin;
 pub mod web_search;
 
+mod body_text;
 mod context;
 mod discovery;
 mod execute;
@@ -61,6 +62,7 @@ mod tool;
 mod toolbox;
 mod variables;
 
+pub use body_text::{BodyExtent, BodyText};
 pub use context::{ToolContext, ToolProgress};
 pub use discovery::{DiscoveredTool, ToolAvailability, ToolCallingMode, WithheldReason, discover};
 pub use execute::{ExecutorLimits, MESSAGE_CHARS_MAX, ToolExecutor, ToolInvocation};

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, RwLock};
 use std::time::Duration;
 use throughline_engine::{FailureKind, UpstreamFailure};
-use throughline_tools::SecretSet;
+use throughline_tools::{BodyExtent, BodyText, SecretSet};
 use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
     ArgumentNames, DecodeLimits, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind,
@@ -634,7 +634,14 @@ async fn body_start(mut response: reqwest::Response, bytes_max: usize) -> String
         }
     }
     bytes.truncate(bytes_max);
-    String::from_utf8_lossy(&bytes).into_owned()
+    decoded_start(&response, &bytes)
+}
+
+/// The beginning of a body. Gateways answer in whatever encoding their operators write.
+fn decoded_start(response: &reqwest::Response, bytes: &[u8]) -> String {
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    BodyText::decode(content_type, bytes, BodyExtent::Cut, ERROR_BODY_BYTES_MAX).text
 }
 
 pub(super) async fn error_body(mut response: reqwest::Response, limits: &CallDeadlines) -> String {
@@ -646,7 +653,7 @@ pub(super) async fn error_body(mut response: reqwest::Response, limits: &CallDea
             break;
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    decoded_start(&response, &bytes)
 }
 
 /// One way to ask for a reply.

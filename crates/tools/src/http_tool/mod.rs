@@ -18,6 +18,7 @@ mod url_template;
 
 pub use settings::{HttpMethod, HttpTool};
 
+use crate::body_text::{BodyExtent, BodyText, media_type, with_note};
 use crate::builtin::http::{
     AllowedPorts, ExchangeError, HostResolver, HttpResponse, HttpTransport, PinnedRequest, PrivateHost,
     WebAccess, header_text, is_broken_gateway, is_text, private_by_address, read_body, redirect_target,
@@ -375,50 +376,57 @@ impl HttpEndpoint {
     async fn read_response(&self, url: &Url, reply: HttpResponse) -> Result<ToolOutput, ToolError> {
         let content_type = header_text(&reply.headers, "content-type").unwrap_or_default();
         let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::BAD_GATEWAY);
-        let (body, truncated) = read_body(reply, ANSWER_BYTES_MAX).await.map_err(|error| match error {
+        let (body, extent) = read_body(reply, ANSWER_BYTES_MAX).await.map_err(|error| match error {
             ToolError::Lost { message, partial } => ToolError::Lost {
                 message: format!("the answer of {} broke off: {message}", url_without_query(url)),
                 partial,
             },
             other => other,
         })?;
-        let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let kind = media_type(&content_type);
+        let is_media = ["image/", "audio/"].iter().any(|start| kind.starts_with(start));
+        if is_media && status.is_success() && extent == BodyExtent::Complete && self.answer_pointer.is_none()
+        {
+            let media = Media::new(kind, STANDARD.encode(&body));
+            return Ok(ToolOutput { media: vec![media.clone()], ..ToolOutput::text(media.note()) });
+        }
+        let BodyText { text, note, extent } =
+            BodyText::decode(&content_type, &body, extent, ANSWER_BYTES_MAX);
+        let noted = |output: ToolOutput| with_note(output, note.as_deref());
         if !status.is_success() {
-            let body_text = String::from_utf8_lossy(&body);
-            let error_text = truncate_chars(self.secrets.redact(body_text.trim()).as_ref(), ERROR_CHARS_MAX);
+            let error_text = truncate_chars(self.secrets.redact(text.trim()).as_ref(), ERROR_CHARS_MAX);
             let status_text = format!("{} answered HTTP {status}", url_without_query(url));
-            let why =
+            let mut why =
                 if error_text.is_empty() { status_text } else { format!("{status_text}: {error_text}") };
+            if let Some(note) = &note {
+                why.push_str(&format!(" (Note: {note})"));
+            }
             return Err(if is_broken_gateway(status.as_u16()) {
                 ToolError::lost(why)
             } else {
                 ToolError::new(why)
             });
         }
-        if truncated {
+        if extent == BodyExtent::Cut {
             let why = format!("{} answered with more than {ANSWER_BYTES_MAX} bytes", url_without_query(url));
-            return Err(ToolError::new(why).with_partial(ToolOutput::text(String::from_utf8_lossy(&body))));
+            let error = ToolError::new(why);
+            return Err(if is_media { error } else { error.with_partial(noted(ToolOutput::text(text))) });
         }
-        let json = serde_json::from_slice::<Value>(&body);
-        match (&self.answer_pointer, json) {
+        match (&self.answer_pointer, serde_json::from_str::<Value>(&text)) {
             (Some(pointer), Ok(value)) => match value.pointer(pointer) {
-                Some(selected) => Ok(self.json_output(selected.clone())),
+                Some(selected) => Ok(noted(self.json_output(selected.clone()))),
                 None => {
                     let why =
                         format!("there is nothing at {pointer} of the answer of {}", url_without_query(url));
-                    Err(ToolError::new(why).with_partial(self.json_output(value)))
+                    Err(ToolError::new(why).with_partial(noted(self.json_output(value))))
                 }
             },
             (Some(_), Err(error)) => {
                 let why = format!("the answer of {} is not JSON: {error}", url_without_query(url));
-                Err(ToolError::new(why).with_partial(ToolOutput::text(String::from_utf8_lossy(&body))))
+                Err(ToolError::new(why).with_partial(noted(ToolOutput::text(text))))
             }
-            (None, Ok(value)) if kind.contains("json") => Ok(self.json_output(value)),
-            _ if ["image/", "audio/"].iter().any(|start| kind.starts_with(start)) => {
-                let media = Media::new(kind, STANDARD.encode(&body));
-                Ok(ToolOutput { media: vec![media.clone()], ..ToolOutput::text(media.note()) })
-            }
-            _ if is_text(&content_type, &body) => Ok(ToolOutput::text(String::from_utf8_lossy(&body))),
+            (None, Ok(value)) if kind.contains("json") => Ok(noted(self.json_output(value))),
+            _ if is_text(&content_type, &body) => Ok(noted(ToolOutput::text(text))),
             _ => Err(ToolError::new(format!(
                 "{} answered with {kind}, which is neither text nor a picture",
                 url_without_query(url)

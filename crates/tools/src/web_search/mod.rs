@@ -15,8 +15,9 @@ mod settings;
 
 pub use settings::{SearchProvider, WebSearchSettings};
 
+use crate::body_text::{BodyExtent, BodyText, with_note};
 use crate::builtin::http::{
-    AllowedPorts, HostResolver, HttpTransport, PinnedRequest, PrivateHost, WebAccess, read_body,
+    AllowedPorts, HostResolver, HttpTransport, PinnedRequest, PrivateHost, WebAccess, header_text, read_body,
     resolve_allowed_addresses,
 };
 use crate::context::ToolContext;
@@ -187,14 +188,18 @@ impl Tool for WebSearch {
             () = context.cancellation().cancelled() => Err("stopped before the answer was there".to_owned()),
         };
         match found {
-            Ok(hits) => Ok(self.secrets.redact_output(output(&query, self.provider, &hits))),
+            Ok((hits, note)) => {
+                let output = with_note(output(&query, self.provider, &hits), note.as_deref());
+                Ok(self.secrets.redact_output(output))
+            }
             Err(why) => Err(ToolError::new(self.secrets.redact(&why).into_owned())),
         }
     }
 }
 
 impl WebSearch {
-    async fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<SearchHit>, String> {
+    /// The hits, and a doubt about the encoding of the answer.
+    async fn search(&self, query: &SearchQuery<'_>) -> Result<(Vec<SearchHit>, Option<String>), String> {
         let SearchRequest { method, url, headers, body } =
             providers::request(self.provider, &self.url, self.key.as_deref(), query)?;
         let addresses =
@@ -202,15 +207,18 @@ impl WebSearch {
         let request = PinnedRequest { method, url, addresses, headers, body };
         let reply = self.web.transport.send(request).await.map_err(|error| error.to_string())?;
         let status = reply.status;
-        let (body, is_cut) =
+        let content_type = header_text(&reply.headers, "content-type").unwrap_or_default();
+        let (body, extent) =
             read_body(reply, SEARCH_ANSWER_BYTES_MAX).await.map_err(|error| error.to_string())?;
+        let BodyText { text, note, extent } =
+            BodyText::decode(&content_type, &body, extent, SEARCH_ANSWER_BYTES_MAX);
         if !(200..300).contains(&status) {
-            return Err(providers::refusal(self.provider, status, &body));
+            return Err(providers::refusal(self.provider, status, &text));
         }
-        if is_cut {
+        if extent == BodyExtent::Cut {
             return Err(format!("{} answered with more than {SEARCH_ANSWER_BYTES_MAX} bytes", self.provider));
         }
-        providers::hits(self.provider, &body, query.count)
+        Ok((providers::hits(self.provider, &text, query.count)?, note))
     }
 }
 

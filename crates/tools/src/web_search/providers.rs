@@ -98,9 +98,9 @@ fn range_word(range: TimeRange) -> &'static str {
 }
 
 /// The hits of an answer, without those that lead nowhere or twice to the same page.
-pub(super) fn hits(provider: SearchProvider, body: &[u8], count: usize) -> Result<Vec<SearchHit>, String> {
+pub(super) fn hits(provider: SearchProvider, body: &str, count: usize) -> Result<Vec<SearchHit>, String> {
     let answer: Value =
-        serde_json::from_slice(body).map_err(|error| format!("{provider} answered no JSON: {error}"))?;
+        serde_json::from_str(body).map_err(|error| format!("{provider} answered no JSON: {error}"))?;
     let (list, snippet, dates): (&Value, &str, &[&str]) = match provider {
         SearchProvider::Searxng => (&answer["results"], "content", &["publishedDate"]),
         SearchProvider::Brave => (&answer["web"]["results"], "description", &["page_age", "age"]),
@@ -149,8 +149,8 @@ fn engines_failed(answer: &Value) -> Option<String> {
 }
 
 /// The sentence about an answer that is none.
-pub(super) fn refusal(provider: SearchProvider, status: u16, body: &[u8]) -> String {
-    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+pub(super) fn refusal(provider: SearchProvider, status: u16, body: &str) -> String {
+    let answer: Value = serde_json::from_str(body).unwrap_or_default();
     let candidates =
         [&answer["error"]["detail"], &answer["detail"]["error"], &answer["detail"], &answer["error"]];
     let reason = candidates.iter().find_map(|text| text.as_str()).unwrap_or_default();

@@ -208,6 +208,56 @@ async fn a_page_is_read() {
     assert_eq!(head, "HEAD");
 }
 
+/// A page of another encoding, in GBK: `价格`.
+const PRICE: &[u8] = b"\xbc\xdb\xb8\xf1";
+
+#[tokio::test]
+async fn a_page_is_read_in_its_own_encoding() {
+    for (content_type, body, expected) in [
+        ("text/plain; charset=GBK", PRICE.to_vec(), "\n\n价格"),
+        ("text/html", [b"<meta charset=gbk>", PRICE].concat(), "\n\n<meta charset=gbk>价格"),
+        ("application/json; charset=gbk", [b"\"", PRICE, b"\""].concat(), "\n\n\"价格\""),
+        ("text/plain", "价格".into(), "\n\n价格"),
+        (
+            "text/plain; charset=x-none",
+            "价格".into(),
+            "\nNote: The charset `x-none` is unknown here.\n\n价格",
+        ),
+        (
+            "text/plain",
+            b"Caf\xe9".to_vec(),
+            "\nNote: The text is not UTF-8 and declares no charset that is known; read as windows-1252, it may have \
+             wrong letters.\n\nCafé",
+        ),
+    ] {
+        let headers = vec![("content-type", content_type.to_owned())];
+        let web = Web::new(vec![Page { status: 200, headers, pieces: vec![body], hangs: false }]);
+        let output = output(fetch(&web, &Answers::public(), json!({"url": "https://x.test/"})).await);
+        let expected = format!("HTTP 200 OK\nURL: https://x.test/\nContent-Type: {content_type}{expected}");
+        assert_eq!(output.text, expected);
+    }
+}
+
+#[tokio::test]
+async fn the_limit_holds_for_bytes_and_text_and_halves_no_character() {
+    for (content_type, body, expected) in [
+        ("text/plain", "价格价格".as_bytes(), "价格价"),
+        ("text/plain; charset=gbk", PRICE, "价格"),
+        ("text/plain; charset=gbk", &PRICE.repeat(2), "价格价"),
+        ("text/plain; charset=latin1", &[0xe9; 9], "ééééé"),
+    ] {
+        let limits = FetchLimits { body_bytes_max: 10, ..FetchLimits::default() };
+        let headers = vec![("content-type", content_type.to_owned())];
+        let web = Web::new(vec![Page { status: 200, headers, pieces: vec![body.to_vec()], hangs: false }]);
+        let fetched = fetch_with(limits, &web, &Answers::public(), json!({"url": "https://x.test/"})).await;
+        let output = output(fetched);
+        assert!(output.text.ends_with(&format!("\n\n{expected}")), "{content_type}: {}", output.text);
+        let is_cut = expected != "价格";
+        assert_eq!(output.value.unwrap()["cut"], json!(is_cut), "{content_type}: {expected}");
+        assert_eq!(output.text.contains("were read."), is_cut, "{content_type}: {expected}");
+    }
+}
+
 async fn output_of_head() -> String {
     let (web, dns) = (Web::new(vec![Page::text("")]), Answers::public());
     output(fetch(&web, &dns, json!({"url": "http://example.com/", "method": "HEAD"})).await);
@@ -384,7 +434,10 @@ async fn bodies_are_bounded_and_told_apart() {
             page("application/octet-stream", &[b"a\0b"]),
             "Content-Type: application/octet-stream\nThe body is not text (3 bytes).\n",
         ),
-        (page("text/plain", &[b"\xff\xfe"]), "Content-Type: text/plain\n\n\u{fffd}\u{fffd}"),
+        (
+            page("text/plain; charset=utf-8", &[b"\xff\xff"]),
+            "Content-Type: text/plain; charset=utf-8\nNote: Bytes that are not UTF-8 are shown as \u{fffd}.\n\n\u{fffd}\u{fffd}",
+        ),
     ] {
         let web = Web::new(vec![page]);
         let arguments = json!({"url": "https://example.com/"});

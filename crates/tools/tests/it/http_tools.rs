@@ -197,6 +197,36 @@ async fn what_comes_back() {
 }
 
 #[tokio::test]
+async fn an_answer_is_read_in_its_own_encoding() {
+    let beijing = b"{\"\xb3\xc7\xca\xd0\":\"\xb1\xb1\xbe\xa9\"}";
+    let whole = "{\"城市\":\"北京\"}";
+    let url = json!({"url": "https://x.org/"});
+    let check = async |settings: &Value, content_type: &str, body: &[u8], expected: &str| {
+        let asked = ask(settings.clone(), json!({}), vec![page(200, content_type, body)]).await;
+        assert_eq!(output(asked.outcome).text, expected, "{content_type}");
+    };
+    check(&url, "application/json; charset=gbk", beijing, whole).await;
+    check(&url, "text/plain;charset=\"GB2312\"", beijing, whole).await;
+    check(&url, "text/html; charset=Shift_JIS", b"\x93\x8c\x8b\x9e", "東京").await;
+    check(&url, "text/html", b"<meta charset=gbk>\xb1\xb1", "<meta charset=gbk>北").await;
+    check(&url, "application/json", &[b"\xef\xbb\xbf", whole.as_bytes()].concat(), whole).await;
+    check(&url, "application/json; charset=latin1", whole.as_bytes(), whole).await;
+    check(
+        &url,
+        "text/plain; charset=gbk",
+        b"\xb1\xb1\xff",
+        "北\u{fffd}\n\nNote: Bytes that are not GBK are shown as \u{fffd}.",
+    )
+    .await;
+    let answer = json!({"url": "https://x.org/", "answer": "/城市"});
+    check(&answer, "application/json; charset=gbk", beijing, "北京").await;
+
+    let reply = page(404, "text/plain; charset=gbk", b"\xb1\xb1\xbe\xa9");
+    let asked = ask(url, json!({}), vec![reply]).await;
+    assert_eq!(why(&asked.outcome), "https://x.org/ answered HTTP 404 Not Found: 北京");
+}
+
+#[tokio::test]
 async fn it_goes_only_where_it_may() {
     let a = json!({});
     let refused = async |settings: Value, replies: Vec<Page>, expected: &str| {

@@ -17,6 +17,7 @@ pub(crate) use transport::was_not_sent;
 pub use transport::{ExchangeError, HttpResponse, HttpTransport, PinnedRequest, ReqwestTransport};
 pub(crate) use transport::{WebAccess, is_broken_gateway};
 
+use crate::body_text::{BodyExtent, BodyText, media_type};
 use crate::context::ToolContext;
 use crate::function::argument_schema;
 use crate::output::format_bytes as bytes_text;
@@ -178,15 +179,17 @@ impl HttpFetch {
         let encoding =
             header_text(&reply.headers, "content-encoding").filter(|encoding| encoding != "identity");
         let status = reply.status;
-        let (body, truncated) = read_body(reply, self.limits.body_bytes_max).await?;
+        let bytes_max = self.limits.body_bytes_max;
+        let (body, extent) = read_body(reply, bytes_max).await?;
         // The answer to HEAD has no body that could be packed.
         if let Some(encoding) = encoding.filter(|_| !body.is_empty()) {
             return Err(ToolError::new(format!(
                 "the answer is compressed ({encoding}) though that was not asked for"
             )));
         }
-        let is_text = is_text(&content_type, &body);
-        let text = if is_text { String::from_utf8_lossy(&body).into_owned() } else { String::new() };
+        let text =
+            is_text(&content_type, &body).then(|| BodyText::decode(&content_type, &body, extent, bytes_max));
+        let truncated = text.as_ref().map_or(extent, |text| text.extent) == BodyExtent::Cut;
         let reason = reqwest::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
         let mut report = format!("HTTP {status} {}\nURL: {url}\n", reason.unwrap_or_default());
         if !content_type.is_empty() {
@@ -195,11 +198,15 @@ impl HttpFetch {
         if truncated {
             report.push_str(&format!("Only the first {} were read.\n", bytes_text(body.len() as u64)));
         }
-        if is_text {
-            report.push('\n');
-            report.push_str(&text);
-        } else {
-            report.push_str(&format!("The body is not text ({}).\n", bytes_text(body.len() as u64)));
+        match text {
+            Some(BodyText { text, note, .. }) => {
+                if let Some(note) = note {
+                    report.push_str(&format!("Note: {note}\n"));
+                }
+                report.push('\n');
+                report.push_str(&text);
+            }
+            None => report.push_str(&format!("The body is not text ({}).\n", bytes_text(body.len() as u64))),
         }
         let value = json!({
             "status": status, "url": url.as_str(), "content_type": content_type, "bytes": body.len(), "cut": truncated,
@@ -217,21 +224,23 @@ impl HttpFetch {
 pub(crate) async fn read_body(
     mut reply: HttpResponse,
     bytes_max: usize,
-) -> Result<(Vec<u8>, bool), ToolError> {
+) -> Result<(Vec<u8>, BodyExtent), ToolError> {
     let mut body = Vec::new();
     while let Some(chunk) = reply.body.next().await {
         let chunk = chunk.map_err(|why| {
-            let partial = ToolOutput::text(String::from_utf8_lossy(&body).into_owned());
+            let content_type = header_text(&reply.headers, "content-type").unwrap_or_default();
+            let partial =
+                ToolOutput::text(BodyText::decode(&content_type, &body, BodyExtent::Cut, bytes_max).text);
             let lost = ToolError::lost(why);
             if partial.text.is_empty() { lost } else { lost.with_partial(partial) }
         })?;
         let remaining = bytes_max - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
         if chunk.len() > remaining {
-            return Ok((body, true));
+            return Ok((body, BodyExtent::Cut));
         }
     }
-    Ok((body, false))
+    Ok((body, BodyExtent::Complete))
 }
 
 /// Where a reply sends us; `None` = nowhere.
@@ -303,7 +312,7 @@ pub(crate) fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
 
 /// By what the server says, unless it says nothing; then by the look of it.
 pub(crate) fn is_text(content_type: &str, body: &[u8]) -> bool {
-    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = media_type(content_type);
     let says_text = kind.starts_with("text/")
         || ["json", "xml", "javascript", "yaml", "x-www-form-urlencoded", "toml"]
             .iter()
