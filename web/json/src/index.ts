@@ -1,6 +1,7 @@
 // JSON for people: what a value is best read as, and JSON that is not whole yet.
 
 export { csvField, csvOfRows } from "./csv.ts";
+export { folded } from "./fold.ts";
 export {
   HITS_MAX,
   isLarge,

@@ -1,5 +1,6 @@
 // Large JSON as rows of a list, of which a view draws those on the screen. Framework-free.
 
+import { folded } from "./fold.ts";
 import type { Shape } from "./shape.ts";
 
 /** A value with more parts is drawn row by row. */
@@ -57,12 +58,12 @@ export function rowsOfTree(root: unknown, { depth: openDepth, flipped }: Opennes
 
 /** The rows that have a text in their name or value, with all that they are parts of; how many there are, up to {@link HITS_MAX}. */
 export function rowsWith(root: unknown, text: string): { rows: TreeRow[]; hits: number } {
-  const wanted = text.toLowerCase();
+  const wanted = folded(text);
   const rows: TreeRow[] = [];
   let hits = 0;
   const has = (name: string | undefined, value: unknown): boolean =>
-    name?.toLowerCase().includes(wanted) === true ||
-    ((typeof value !== "object" || value === null) && textOf(value).toLowerCase().includes(wanted));
+    (name !== undefined && folded(name).includes(wanted)) ||
+    ((typeof value !== "object" || value === null) && folded(textOf(value)).includes(wanted));
   const add = (name: string | undefined, value: unknown, path: string, depth: number): boolean => {
     if (hits >= HITS_MAX) return false;
     const isHit = has(name, value);
@@ -85,9 +86,9 @@ export function rowsOfTableWith(
   rows: readonly Readonly<Record<string, unknown>>[],
   text: string,
 ): readonly Readonly<Record<string, unknown>>[] {
-  const wanted = text.toLowerCase();
+  const wanted = folded(text);
   if (wanted === "") return rows;
-  return rows.filter((row) => Object.values(row).some((cell) => textOf(cell).toLowerCase().includes(wanted)));
+  return rows.filter((row) => Object.values(row).some((cell) => folded(textOf(cell)).includes(wanted)));
 }
 
 /** What is no object, as it stands in a cell. */

@@ -8,6 +8,7 @@ mod calls;
 mod conversations;
 mod documents;
 mod files;
+pub(crate) mod fold;
 mod keys;
 mod limits;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

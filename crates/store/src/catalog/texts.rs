@@ -1,5 +1,6 @@
 //! Texts as every catalog keeps and finds them, so that two databases answer alike.
 
+use super::fold::find_folded;
 use crate::error::StoreError;
 use std::borrow::Cow;
 
@@ -148,11 +149,6 @@ impl SearchTerm {
     }
 }
 
-/// A text in lower case, each character by itself: none depends on what stands around it.
-pub(crate) fn to_lowercase(text: &str) -> String {
-    text.chars().flat_map(char::to_lowercase).collect()
-}
-
 /// A pattern for `LIKE … ESCAPE '\'` that matches what contains the text.
 pub(crate) fn like_pattern(text: &str) -> String {
     let mut pattern = String::from("%");
@@ -168,7 +164,7 @@ pub(crate) fn like_pattern(text: &str) -> String {
 
 /// The text around the first occurrence of `sought` in `text`, on one line.
 pub(crate) fn snippet(text: &str, sought: &str) -> String {
-    let at = find_ignoring_case(text, sought).unwrap_or_default();
+    let at = find_folded(text, sought).unwrap_or_default();
     let before: Vec<char> = text[..at].chars().rev().take(SNIPPET_CONTEXT_CHARS + 1).collect();
     let rest: Vec<char> =
         text[at..].chars().take(sought.chars().count() + SNIPPET_CONTEXT_CHARS + 1).collect();
@@ -183,21 +179,6 @@ pub(crate) fn snippet(text: &str, sought: &str) -> String {
         snippet.push('…');
     }
     collapse_whitespace(&snippet)
-}
-
-/// Offset of `sought` in `text`, regardless of case.
-pub(crate) fn find_ignoring_case(text: &str, sought: &str) -> Option<usize> {
-    let sought: Vec<char> = sought.chars().map(fold_char).collect();
-    let first = *sought.first()?;
-    text.char_indices().filter(|&(_, c)| fold_char(c) == first).map(|(at, _)| at).find(|&at| {
-        let mut here = text[at..].chars().map(fold_char);
-        sought.iter().all(|&c| here.next() == Some(c))
-    })
-}
-
-/// A character in small, one for one.
-pub(crate) fn fold_char(c: char) -> char {
-    c.to_lowercase().next().unwrap_or(c)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Connections with the settings that everything here relies on.
 
+use crate::catalog::fold::find_folded;
 use crate::error::StoreError;
+use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
@@ -16,6 +18,7 @@ pub(super) fn writer(file: &Path) -> rusqlite::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
     let connection = Connection::open_with_flags(file, flags)?;
     apply_pragmas(&connection)?;
+    add_functions(&connection)?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
 }
@@ -46,6 +49,7 @@ pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(file, flags)?;
     apply_pragmas(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
+    add_functions(&connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -59,6 +63,16 @@ fn apply_pragmas(connection: &Connection) -> rusqlite::Result<()> {
          PRAGMA cell_size_check = ON;
          PRAGMA temp_store = MEMORY;",
     )
+}
+
+/// `contains_folded(text, sought)`: SQLite's own `LIKE` folds the case of ASCII letters only.
+fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function(c"contains_folded", 2, flags, |context| {
+        let (text, sought) = (context.get_raw(0).as_str_or_null()?, context.get_raw(1).as_str_or_null()?);
+        Ok(text.zip(sought).is_some_and(|(text, sought)| find_folded(text, sought).is_some()))
+    })
 }
 
 /// Errors of SQLite by their meaning.

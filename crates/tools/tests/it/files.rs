@@ -54,6 +54,19 @@ async fn refused(registry: &ToolRegistry, tool: &str, arguments: Value) -> Strin
 }
 
 #[tokio::test]
+async fn a_text_is_found_whatever_its_case_in_every_script() {
+    let (folder, registry) = fixture();
+    for (text, query) in
+        [("ПРИВЕТ", "привет"), ("à l'ÉCOLE", "école"), ("η οδος", "ΟΔΟΣ"), ("ქართული", "ᲥᲐᲠᲗᲣᲚᲘ")]
+    {
+        fs::write(folder.path().join("notes/scripts.txt"), text).unwrap();
+        let arguments = json!({"query": query, "path": "notes/scripts.txt"});
+        let found = done(&registry, "files.search", arguments).await.text;
+        assert!(found.contains(text), "{query}: {found}");
+    }
+}
+
+#[tokio::test]
 async fn folders_are_listed() {
     let (_folder, registry) = fixture();
     for (path, expected) in [

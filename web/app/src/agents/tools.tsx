@@ -1,4 +1,5 @@
 import type { ToolInfo, ToolList } from "@throughline/client";
+import { folded } from "@throughline/json";
 import { X } from "lucide-react";
 import { type FormEvent, useId } from "react";
 import { ToolIcon } from "../chat/card/icon.tsx";
@@ -95,7 +96,7 @@ export function ToolSwitches({ found, form, search, isFixed }: ToolSwitchesProps
 
 /** Whether a name has this in it, whatever its case. */
 export function isFound(name: string, search: string): boolean {
-  return name.toLowerCase().includes(search.trim().toLowerCase());
+  return folded(name).includes(folded(search.trim()));
 }
 
 function Tool({ tool, ...rest }: { tool: ToolInfo; toggles: Form["draft"]["toggles"]; turn: Turn }) {

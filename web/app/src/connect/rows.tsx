@@ -1,3 +1,4 @@
+import { folded } from "@throughline/json";
 import { useState } from "react";
 import { useWords } from "../i18n/use.ts";
 
@@ -22,7 +23,7 @@ export function Rows({ items, hint, isOpen, choose }: RowsProps) {
   const page = useWords();
   const [query, setQuery] = useState("");
   const wanted = query.trim();
-  const fits = items.filter(({ id, label }) => `${id} ${label}`.toLowerCase().includes(wanted.toLowerCase()));
+  const fits = items.filter(({ id, label }) => folded(`${id} ${label}`).includes(folded(wanted)));
   if (isOpen && wanted && !items.some(({ id }) => id === wanted)) fits.push({ id: wanted, label: wanted });
   return (
     <>

@@ -1,4 +1,5 @@
 import type { ToolInfo, ToolList, ToolSourceInfo } from "@throughline/client";
+import { folded } from "@throughline/json";
 import { useState } from "react";
 import { ToolIcon } from "../chat/card/icon.tsx";
 import { useWords } from "../i18n/use.ts";
@@ -16,9 +17,9 @@ export function ToolsPanel({ found, chosen, choose }: ToolsPanelProps) {
   const words = useTesterWords();
   const { noResults } = useWords();
   const [filter, setFilter] = useState("");
-  const wanted = filter.trim().toLowerCase();
+  const wanted = folded(filter.trim());
   const shown = found.tools.filter((tool) =>
-    [tool.name, tool.title, tool.source].some((text) => text.toLowerCase().includes(wanted)),
+    [tool.name, tool.title, tool.source].some((text) => folded(text).includes(wanted)),
   );
   const sources = found.sources.filter(
     (source) => wanted === "" || shown.some((tool) => tool.source === source.name),

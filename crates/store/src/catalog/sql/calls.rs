@@ -2,7 +2,7 @@
 
 use super::windows::SearchWindow;
 use super::{
-    CatalogDb, CatalogRow, SqlParam, SqlText, bind, page_params, query_one, query_optional, sql, text_pattern,
+    CatalogDb, CatalogRow, SqlParam, SqlText, bind, page_params, query_one, query_optional, sought_text, sql,
 };
 use crate::catalog::texts::{replace_nul, validate_id};
 use crate::catalog::{
@@ -19,16 +19,15 @@ macro_rules! filtered {
                 $before,
                 filtered!(@common),
                 " AND ($4 = '[]' OR status IN (SELECT value FROM json_each($4)))
-                  AND ($10 IS NULL OR tool_name LIKE $10 ESCAPE '\\' OR arguments LIKE $10 ESCAPE '\\'
-                    OR output_summary LIKE $10 ESCAPE '\\' OR error LIKE $10 ESCAPE '\\')",
+                  AND ($10 IS NULL OR contains_folded(tool_name, $10) OR contains_folded(arguments, $10)
+                    OR contains_folded(output_summary, $10) OR contains_folded(error, $10))",
                 $after
             ),
             postgres: concat!(
                 $before,
                 filtered!(@common),
                 " AND (cardinality($4) = 0 OR status = ANY ($4))
-                  AND ($10 IS NULL OR tool_name ILIKE $10 OR arguments ILIKE $10 OR output_summary ILIKE $10
-                    OR error ILIKE $10)",
+                  AND ($10 IS NULL OR tool_name ~ $10 OR arguments ~ $10 OR output_summary ~ $10 OR error ~ $10)",
                 $after
             )
         )
@@ -110,8 +109,8 @@ pub(crate) async fn list(
     page: &PageRequest,
 ) -> Result<ResultPage<CallRow>, StoreError> {
     let position = |call: &CallRow| PagePosition { at: call.started_at, id: call.tool_id.clone() };
-    let pattern = text_pattern(limits, filter.text.as_deref())?;
-    if pattern.is_none() {
+    let sought = sought_text(limits, filter.text.as_deref())?;
+    if sought.is_none() {
         let (at, id, rows) = page_params(page)?;
         let mut params = filter_params(user, filter, None);
         params.extend([SqlParam::from(at), SqlParam::from(id), SqlParam::from(rows)]);
@@ -122,7 +121,7 @@ pub(crate) async fn list(
     let mut found = Vec::new();
     loop {
         let of_window = CallFilter { from: window.from(), ..filter.clone() };
-        let mut params = filter_params(user, &of_window, pattern.as_deref());
+        let mut params = filter_params(user, &of_window, sought);
         let (at, id) = window.before();
         let wanted = i64::from(page.rows()) + 1 - i64::try_from(found.len()).unwrap_or(0);
         params.extend([SqlParam::from(at), SqlParam::from(id), SqlParam::from(wanted)]);
@@ -140,9 +139,9 @@ pub(crate) async fn count(
     user: &str,
     filter: &CallFilter,
 ) -> Result<CallCounts, StoreError> {
-    let pattern = text_pattern(limits, filter.text.as_deref())?;
+    let sought = sought_text(limits, filter.text.as_deref())?;
     let (mut groups, mut partial) = (Vec::new(), false);
-    if pattern.is_none() {
+    if sought.is_none() {
         groups = count_groups(db, &filter_params(user, filter, None)).await?;
     } else {
         let times = (filter.from, filter.until);
@@ -150,7 +149,7 @@ pub(crate) async fn count(
         let mut window = SearchWindow::first(db, limits, (&EDGE, user), times, &page).await?;
         loop {
             let of_window = CallFilter { from: window.from(), until: window.until(), ..filter.clone() };
-            groups.extend(count_groups(db, &filter_params(user, &of_window, pattern.as_deref())).await?);
+            groups.extend(count_groups(db, &filter_params(user, &of_window, sought)).await?);
             if !window.advance(db).await? {
                 break;
             }
@@ -208,7 +207,7 @@ pub(crate) async fn count_waiting(db: &mut dyn CatalogDb, user: &str) -> Result<
     query_one(db, &count, bind![user], |row| row.get("count")).await
 }
 
-fn filter_params<'a>(user: &'a str, filter: &'a CallFilter, pattern: Option<&'a str>) -> Vec<SqlParam<'a>> {
+fn filter_params<'a>(user: &'a str, filter: &'a CallFilter, sought: Option<&'a str>) -> Vec<SqlParam<'a>> {
     vec![
         user.into(),
         (&filter.tool_name).into(),
@@ -219,7 +218,7 @@ fn filter_params<'a>(user: &'a str, filter: &'a CallFilter, pattern: Option<&'a 
         filter.from.into(),
         filter.until.into(),
         filter.longer_than_ms.into(),
-        pattern.into(),
+        SqlParam::Sought(sought),
     ]
 }
 

@@ -4,7 +4,8 @@ use super::turns::{self, TurnInsert};
 use super::{
     CatalogDb, CatalogRow, IndexChange, SqlText, bind, calls, files, filing, query_one, query_optional, sql,
 };
-use crate::catalog::texts::{auto_title, normalize_title, replace_nul, to_lowercase, validate_id};
+use crate::catalog::fold::fold;
+use crate::catalog::texts::{auto_title, normalize_title, replace_nul, validate_id};
 use crate::catalog::{
     CatalogLimits, ConversationFilter, ConversationRow, ConversationSummary, ImportedConversation,
     NewConversation, PagePosition, PageRequest, ResultPage, TitleSource, TurnRow,
@@ -81,7 +82,7 @@ pub(super) async fn insert(
              VALUES ($1, $2, $3, $4, $5, $5, $6) RETURNING n"
     )
     .or_exists("conversation");
-    let params = bind![id, user, &title, title_by_to_sql(title_by), created_at, to_lowercase(&title)];
+    let params = bind![id, user, &title, title_by_to_sql(title_by), created_at, fold(&title)];
     let n: i64 = query_one(db, &insert, params, |row| row.get("n")).await?;
     db.update_index(IndexChange::Title(n, &title)).await
 }
@@ -148,7 +149,7 @@ async fn set_title(
         sqlite: "UPDATE conversation SET title = $2, title_by = $3 WHERE n = $1",
         postgres: "UPDATE conversation SET title = $2, title_by = $3, title_lower = $4 WHERE n = $1"
     );
-    db.execute(&update, bind![n, title, title_by_to_sql(title_by), to_lowercase(title)]).await?;
+    db.execute(&update, bind![n, title, title_by_to_sql(title_by), fold(title)]).await?;
     db.update_index(IndexChange::Retitled(n, title)).await
 }
 

@@ -21,7 +21,6 @@ pub(crate) mod turns;
 mod windows;
 
 use super::page::{PagePosition, PageRequest};
-use super::texts::like_pattern;
 use super::{CatalogLimits, MetricSamples, SampleRange};
 use crate::error::StoreError;
 use async_trait::async_trait;
@@ -77,6 +76,8 @@ pub(crate) enum SqlParam<'a> {
     Texts(Vec<String>),
     /// The same of numbers.
     Integers(Vec<i64>),
+    /// A text that is looked for in others: itself for `contains_folded` of SQLite, a pattern for `~` of PostgreSQL.
+    Sought(Option<&'a str>),
 }
 
 macro_rules! into_param {
@@ -292,14 +293,14 @@ fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(StoreError::failed)
 }
 
-/// The pattern of a text that a list is filtered by; `None`: by none.
-fn text_pattern(limits: &CatalogLimits, text: Option<&str>) -> Result<Option<String>, StoreError> {
+/// The text that a list is filtered by; `None`: by none.
+fn sought_text<'a>(limits: &CatalogLimits, text: Option<&'a str>) -> Result<Option<&'a str>, StoreError> {
     let text = text.map(str::trim).filter(|text| !text.is_empty());
     let max = limits.search_chars_max;
     if text.is_some_and(|text| text.chars().count() > max) {
         return Err(StoreError::OverLimit { limit: "search_chars_max", max: max as u64 });
     }
-    Ok(text.map(like_pattern))
+    Ok(text)
 }
 
 /// Time and id of the row after which a page begins, and the number of rows to ask for: one more tells if there is

@@ -3,7 +3,7 @@
 use super::windows::SearchWindow;
 use super::{
     CatalogDb, CatalogRow, IndexChange, SqlParam, SqlText, bind, conversations, exists, page_params, people,
-    query_one, query_optional, sql, text_pattern, to_json, to_sql,
+    query_one, query_optional, sought_text, sql, to_json, to_sql,
 };
 use crate::catalog::texts::{preview, replace_nul, validate_id};
 use crate::catalog::{
@@ -382,10 +382,10 @@ pub(crate) const LIST: SqlText = filtered!(select_history!(), history_page!());
 const SEARCH: SqlText = filtered!(
     select_history!(),
     sqlite: concat!(
-        " AND (b.input_text LIKE $11 ESCAPE '\\' OR e.text LIKE $11 ESCAPE '\\')",
+        " AND (contains_folded(b.input_text, $11) OR contains_folded(e.text, $11))",
         history_page!()
     ),
-    postgres: concat!(" AND (b.input_text ILIKE $11 OR e.text ILIKE $11)", history_page!())
+    postgres: concat!(" AND (b.input_text ~ $11 OR e.text ~ $11)", history_page!())
 );
 
 pub(crate) async fn list(
@@ -410,7 +410,7 @@ pub(crate) async fn search(
     filter: &TurnFilter,
     page: &PageRequest,
 ) -> Result<ResultPage<TurnHistoryRow>, StoreError> {
-    let Some(pattern) = text_pattern(limits, Some(text))? else { return list(db, user, filter, page).await };
+    let Some(sought) = sought_text(limits, Some(text))? else { return list(db, user, filter, page).await };
     let edge = sql!(
         "SELECT created_at AS at FROM turn WHERE user_id = $1 AND created_at < coalesce($2, 9223372036854775807)
          ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET $3"
@@ -427,7 +427,7 @@ pub(crate) async fn search(
             SqlParam::from(at),
             SqlParam::from(id),
             SqlParam::from(wanted),
-            pattern.as_str().into(),
+            SqlParam::Sought(Some(sought)),
         ]);
         found.extend(db.query(&SEARCH, &params, history_row).await?);
         if found.len() > page.rows() as usize || !window.advance(db).await? {

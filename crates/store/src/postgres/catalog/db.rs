@@ -1,7 +1,7 @@
 //! Runs the catalog's statements on a connection of PostgreSQL.
 
+use crate::catalog::fold::{fold, regex_of_forms};
 use crate::catalog::sql::{CatalogDb, CatalogRow, IndexChange, RowSink, SqlParam, SqlText};
-use crate::catalog::texts::to_lowercase;
 use crate::error::StoreError;
 use crate::postgres::connection::sanitize_param;
 use crate::postgres::log;
@@ -61,7 +61,7 @@ impl CatalogDb for PostgresCatalogDb<'_> {
         };
         if !text.is_empty() {
             let insert = sqlx::query("INSERT INTO search_text (n, part, text) VALUES ($1, $2, $3)");
-            insert.bind(n).bind(part).bind(to_lowercase(text)).execute(&mut *self.db).await?;
+            insert.bind(n).bind(part).bind(fold(text)).execute(&mut *self.db).await?;
         }
         Ok(())
     }
@@ -80,6 +80,7 @@ fn arguments(params: &[SqlParam<'_>]) -> Result<PgArguments, StoreError> {
     for param in params {
         let added = match param {
             SqlParam::Text(text) => arguments.add(text.as_deref().map(sanitize_param)),
+            SqlParam::Sought(text) => arguments.add(text.map(|text| regex_of_forms(&sanitize_param(text)))),
             SqlParam::Integer(number) => arguments.add(*number),
             SqlParam::Bytes(bytes) => arguments.add(*bytes),
             SqlParam::Texts(texts) => {

@@ -1,4 +1,4 @@
-//! Texts in titles, inputs and answers. They are kept once more in small letters, made so by us: what `ILIKE` thinks of
+//! Texts in titles, inputs and answers. They are kept once more, folded by us: what `ILIKE` thinks of
 //! letters depends on the locale of the database. With `pg_trgm` an index finds what is rare.
 //!
 //! That index has no order: of a common word it names all hits before the first one is known to be the newest. So the
@@ -6,7 +6,8 @@
 //! one stretch of turns after the other is looked through until time is over. A stretch that is not done by then is
 //! cancelled, and the next page begins with it.
 
-use crate::catalog::texts::{SearchTerm, like_pattern, snippet, to_lowercase};
+use crate::catalog::fold::fold;
+use crate::catalog::texts::{SearchTerm, like_pattern, snippet};
 use crate::catalog::{CatalogLimits, PagePosition, PageRequest, ResultPage, SearchHit, SearchHitPart};
 use crate::error::StoreError;
 use crate::postgres::connection::sanitize_param as key;
@@ -15,9 +16,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::HashMap;
 
-/// Pattern of a text for the lower-case columns.
+/// Pattern of a text for the folded columns.
 pub(super) fn pattern(text: &str) -> String {
-    like_pattern(&to_lowercase(text))
+    like_pattern(&fold(text))
 }
 
 /// Hits of a stretch of time, as numbers: what they say is looked up for those that are shown.

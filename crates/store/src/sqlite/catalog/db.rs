@@ -88,8 +88,9 @@ impl ToSql for SqlParam<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
             Self::Text(Some(text)) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Self::Sought(Some(text)) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
             Self::Integer(Some(number)) => ToSqlOutput::Owned(Value::Integer(*number)),
-            Self::Text(None) | Self::Integer(None) => ToSqlOutput::Owned(Value::Null),
+            Self::Text(None) | Self::Sought(None) | Self::Integer(None) => ToSqlOutput::Owned(Value::Null),
             Self::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
             Self::Texts(texts) => ToSqlOutput::Owned(Value::Text(serde_json::json!(texts).to_string())),
             Self::Integers(numbers) => {

@@ -61,6 +61,7 @@ macro_rules! catalog_conformance {
             filing::the_usage_of_all_branches_is_summed_up,
             shares::a_link_is_found_by_its_id_and_goes_with_its_conversation,
             search::finds_titles_inputs_and_answers_of_every_script,
+            search::finds_every_form_of_a_letter_in_every_script,
             search::wildcards_and_operators_mean_themselves,
             search::hits_come_page_by_page,
             search::a_common_word_is_paged_through_for_each_user_alone,

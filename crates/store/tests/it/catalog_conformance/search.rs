@@ -67,6 +67,63 @@ pub async fn finds_titles_inputs_and_answers_of_every_script(store: &Opened) {
     assert_eq!(hit.snippet, "Sunny, with a light breeze.");
 }
 
+/// In conversations, in the history of turns and in that of calls, with what an index knows and what is too short for one.
+pub async fn finds_every_form_of_a_letter_in_every_script(store: &Opened) {
+    let catalog = &store.catalog;
+    let texts = [
+        "ПРИВЕТ",
+        "à l'ÉCOLE",
+        "ΟΔΟΣ",
+        "η οδος μου",
+        "İSTANBUL",
+        "ısparta",
+        "ᲥᲐᲠᲗᲣᲚᲘ",
+        "ꮳꮃꭹ",
+        "ＡＢＣ１２",
+        "STRAẞE",
+        "𞤀𞤁𞤂",
+    ];
+    for (n, text) in (0..).zip(texts) {
+        let placement = TurnPlacement::NewConversation { id: format!("c{n}"), title: Some("-".into()) };
+        let turn = with_input(NewTurnRow { placement, ..alone(&format!("t{n}"), n) }, text);
+        store.complete_turn(ANN, turn, "-").await;
+        let call = CallRow { error: Some(text.to_owned()), ..call(&format!("t{n}"), 1, n) };
+        assert_eq!(catalog.put_calls(ANN, vec![call]).await, Ok(1));
+    }
+    let page = PageRequest::first();
+    let any = TurnFilter::default();
+    for (text, expected) in [
+        ("привет", &["t0"][..]),
+        ("ПрИ", &["t0"]),
+        ("ив", &["t0"]),
+        ("école", &["t1"]),
+        ("éc", &["t1"]),
+        ("οδος", &["t3", "t2"]),
+        ("ΟΔΟΣ", &["t3", "t2"]),
+        ("ος", &["t3", "t2"]),
+        ("istanbul", &["t4"]),
+        ("İs", &["t5", "t4"]),
+        ("ISPARTA", &["t5"]),
+        ("ქართ", &["t6"]),
+        ("ᏣᎳᎩ", &["t7"]),
+        ("abc1", &["t8"]),
+        ("ｂＣ", &["t8"]),
+        ("straße", &["t9"]),
+        ("𞤢𞤣𞤤", &["t10"]),
+    ] {
+        let ids: Vec<_> = found(store, text).await.into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, expected, "{text}");
+        let conversations = expected.iter().map(|id| id.replace('t', "c")).collect::<Vec<_>>();
+        assert_eq!(listed(store, text).await, conversations, "{text}");
+        let turns = catalog.search_turns(ANN, text, &any, &page).await.unwrap().items;
+        assert_eq!(turns.into_iter().map(|row| row.turn.id).collect::<Vec<_>>(), expected, "{text}");
+        let filter = CallFilter { text: Some(text.to_owned()), ..CallFilter::default() };
+        let calls = catalog.calls(ANN, &filter, &page).await.unwrap().items;
+        assert_eq!(calls.into_iter().map(|call| call.turn_id).collect::<Vec<_>>(), expected, "{text}");
+        assert_eq!(catalog.count_calls(ANN, &filter).await.unwrap().total as usize, expected.len(), "{text}");
+    }
+}
+
 pub async fn wildcards_and_operators_mean_themselves(store: &Opened) {
     store
         .complete_turn(

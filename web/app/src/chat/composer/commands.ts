@@ -1,6 +1,7 @@
 // What a text that begins with `/` or `@` may become. Framework-free.
 
 import type { AgentInfo } from "@throughline/client";
+import { folded } from "@throughline/json";
 
 export const COMMANDS = [
   "new",
@@ -22,14 +23,14 @@ export function isOpening(text: string): boolean {
 
 /** Commands that begin like this; `isBegun`: whether there is an answer to act upon. */
 export function commandsFor(text: string, isBegun: boolean): Command[] {
-  const typed = text.slice(1).toLowerCase();
+  const typed = folded(text.slice(1));
   const needsAnswer: readonly Command[] = ["retry", "save", "export"];
   return COMMANDS.filter((name) => name.startsWith(typed) && (isBegun || !needsAnswer.includes(name)));
 }
 
 export function agentsFor(text: string, agents: readonly AgentInfo[]): AgentInfo[] {
-  const typed = text.slice(1).toLowerCase();
-  return agents.filter(({ name }) => name.toLowerCase().includes(typed));
+  const typed = folded(text.slice(1));
+  return agents.filter(({ name }) => folded(name).includes(typed));
 }
 
 /** `@careful How are you?`: who is to answer this one message, and the message. */

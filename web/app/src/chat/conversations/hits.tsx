@@ -1,4 +1,5 @@
 import type { SearchResult } from "@throughline/client";
+import { folded } from "@throughline/json";
 import { useWords } from "../../i18n/use.ts";
 import { Link } from "../../shell/link.tsx";
 import type { ConversationList, ListState } from "./model/list.ts";
@@ -45,11 +46,10 @@ function addressOf({ conversation_id, turn_id }: SearchResult): string {
 /** A text in which what was looked for stands out. */
 function Marked({ text, query }: { text: string; query: string }) {
   const parts: string[] = [];
-  const [lower, wanted] = [text.toLowerCase(), query.toLowerCase()];
-  // Where small letters are as long as capital ones, which is nearly everywhere, places are the same in both.
-  if (wanted !== "" && lower.length === text.length) {
+  const [all, wanted] = [folded(text), folded(query)];
+  if (wanted !== "") {
     let from = 0;
-    for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, from)) {
+    for (let at = all.indexOf(wanted); at >= 0; at = all.indexOf(wanted, from)) {
       parts.push(text.slice(from, at), text.slice(at, at + wanted.length));
       from = at + wanted.length;
     }

@@ -1,6 +1,7 @@
 // What the picker lists. Framework-free.
 
 import type { AgentInfo, ModelEntry } from "@throughline/client";
+import { folded } from "@throughline/json";
 
 export interface PickerRow {
   /** Name of an agent, or `upstream/model`. */
@@ -45,8 +46,8 @@ export function rowsOf(
 }
 
 export function found(rows: readonly PickerRow[], search: string): PickerRow[] {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  return rows.filter(({ id, note }) => words.every((word) => `${id} ${note}`.toLowerCase().includes(word)));
+  const words = folded(search).split(/\s+/).filter(Boolean);
+  return rows.filter(({ id, note }) => words.every((word) => folded(`${id} ${note}`).includes(word)));
 }
 
 /** `128k`, `1M`. */

@@ -1,6 +1,7 @@
 // The prompts that a person has saved, as the server has them. Framework-free.
 
 import type { SavedPrompt, Throughline } from "@throughline/client";
+import { folded } from "@throughline/json";
 
 export interface LibraryState {
   /** `undefined`: not asked for yet, or on their way. */
@@ -83,15 +84,15 @@ function sorted(prompts: readonly SavedPrompt[]): SavedPrompt[] {
 
 /** Those with this in their name, then those with it in their text. */
 export function foundIn(prompts: readonly SavedPrompt[], search: string): SavedPrompt[] {
-  const wanted = search.trim().toLowerCase();
-  const named = prompts.filter(({ name }) => name.toLowerCase().includes(wanted));
-  const others = prompts.filter((one) => !named.includes(one) && one.text.toLowerCase().includes(wanted));
+  const wanted = folded(search.trim());
+  const named = prompts.filter(({ name }) => folded(name).includes(wanted));
+  const others = prompts.filter((one) => !named.includes(one) && folded(one.text).includes(wanted));
   return [...named, ...others];
 }
 
 /** Those that `/text` in the composer means: spaces of names are not typed. */
 export function typedIn(prompts: readonly SavedPrompt[], text: string): SavedPrompt[] {
-  const bare = (text: string): string => text.toLowerCase().replace(/\s+/g, "");
+  const bare = (text: string): string => folded(text).replace(/\s+/g, "");
   const typed = bare(text.slice(1));
   return prompts.filter(({ name }) => bare(name).includes(typed));
 }

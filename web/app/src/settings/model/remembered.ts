@@ -1,6 +1,7 @@
 // Answers that hold for calls to come. Framework-free.
 
 import type { RememberedApproval } from "@throughline/client";
+import { folded } from "@throughline/json";
 
 export interface RememberedRowText {
   tool: string;
@@ -31,8 +32,8 @@ function kindOf(tests: unknown): RememberedRowText["arguments"] {
 }
 
 export function isMatch(row: RememberedRowText, words: string): boolean {
-  const wanted = words.trim().toLowerCase();
-  return [row.tool, row.detail].some((text) => text?.toLowerCase().includes(wanted));
+  const wanted = folded(words.trim());
+  return [row.tool, row.detail].some((text) => text !== undefined && folded(text).includes(wanted));
 }
 
 function textOf(value: unknown): string | undefined {

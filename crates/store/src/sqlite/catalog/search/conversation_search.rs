@@ -5,8 +5,9 @@
 
 use super::TITLE;
 use super::scan::SearchScan;
+use crate::catalog::fold::find_folded;
 use crate::catalog::sql::conversations;
-use crate::catalog::texts::{SearchTerm, find_ignoring_case};
+use crate::catalog::texts::SearchTerm;
 use crate::catalog::{ConversationFilter, ConversationSummary, PagePosition, PageRequest, ResultPage};
 use crate::error::StoreError;
 use crate::sqlite::catalog::db::run_now;
@@ -106,8 +107,8 @@ fn collect_matches(
         } else {
             let of = |row: &Row<'_>| {
                 // For its mark only, perhaps.
-                let is_hit = !found.is_marked()
-                    || find_ignoring_case(row.get_ref(1)?.as_str()?, term.text()).is_some();
+                let is_hit =
+                    !found.is_marked() || find_folded(row.get_ref(1)?.as_str()?, term.text()).is_some();
                 Ok(is_hit.then_some(row.get::<_, i64>(0)?))
             };
             conversations.extend(of_turn.query_row([found.n], of).optional()?.flatten());
@@ -195,7 +196,7 @@ fn is_in(
     text: &str,
     stop: impl Fn() -> bool,
 ) -> Result<Option<bool>, StoreError> {
-    if find_ignoring_case(&conversation.title, text).is_some() {
+    if find_folded(&conversation.title, text).is_some() {
         return Ok(Some(true));
     }
     let mut query = db.prepare_cached(
@@ -208,7 +209,7 @@ fn is_in(
         if [Some(input), answer]
             .iter()
             .flatten()
-            .any(|candidate_text| find_ignoring_case(candidate_text, text).is_some())
+            .any(|candidate_text| find_folded(candidate_text, text).is_some())
         {
             return Ok(Some(true));
         }

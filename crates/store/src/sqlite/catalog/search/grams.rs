@@ -1,7 +1,7 @@
 //! Single characters and pairs of a text as words that FTS5 takes whatever they are: what is looked for is often shorter
 //! than a trigram, in Chinese above all.
 
-use crate::catalog::texts::fold_char;
+use crate::catalog::fold::fold_char;
 use std::collections::HashSet;
 use std::fmt::Write;
 

@@ -6,10 +6,10 @@
 use super::grams::grams;
 use super::scan::{MARK, is_marked};
 use super::{ANSWER, INPUT, TITLE, rank};
+use crate::catalog::fold::fold;
 use crate::catalog::sql::removal::live_user;
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, params};
-use std::borrow::Cow;
 
 /// A text of a conversation's turn is to be found. It is indexed later ([`index`]): that takes as long as all other writing
 /// of a turn together, and whoever waits for the turn does not wait for that.
@@ -103,15 +103,15 @@ pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<IndexSta
     index_state(db)
 }
 
-/// A text as it is indexed.
-fn with_mark(pending: &PendingText) -> Cow<'_, str> {
-    let mut text = Cow::from(&pending.text);
+/// A text as it is indexed. The tokenizer folds letters, too, but not those of every script.
+fn with_mark(pending: &PendingText) -> String {
+    let mut text = fold(&pending.text);
     // Nobody writes these, and who does must not make marks.
     if text.contains(MARK) {
-        text = text.replace(MARK, " ").into();
+        text = text.replace(MARK, " ");
     }
     if is_marked(pending.part, pending.n) {
-        text.to_mut().push_str(MARK);
+        text.push_str(MARK);
     }
     text
 }

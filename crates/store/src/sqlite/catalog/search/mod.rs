@@ -14,7 +14,8 @@ pub(super) use conversation_search::conversations_with;
 pub(in crate::sqlite) use index::{INDEX_BATCH_BYTES, IndexState, index, index_state};
 pub(super) use index::{index_answer, index_input, index_title, remove_title, remove_turn_texts};
 
-use crate::catalog::texts::{SearchTerm, find_ignoring_case, snippet};
+use crate::catalog::fold::find_folded;
+use crate::catalog::texts::{SearchTerm, snippet};
 use crate::catalog::{CatalogLimits, PagePosition, PageRequest, ResultPage, SearchHit, SearchHitPart};
 use crate::error::StoreError;
 use crate::sqlite::search_pool::SearchBudget;
@@ -102,7 +103,7 @@ fn hit(
     };
     let of = |row: &Row<'_>| {
         let text: String = row.get("text")?;
-        if candidate.is_marked() && find_ignoring_case(&text, term).is_none() {
+        if candidate.is_marked() && find_folded(&text, term).is_none() {
             return Ok(None);
         }
         Ok(Some(SearchHit {

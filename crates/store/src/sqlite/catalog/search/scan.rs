@@ -5,6 +5,7 @@
 //! index, and marks are looked for together with the phrase.
 
 use super::{INPUT, grams, rank};
+use crate::catalog::fold::fold;
 use crate::catalog::texts::SearchTerm;
 use crate::error::StoreError;
 use rusqlite::{Connection, params};
@@ -61,7 +62,10 @@ impl SearchScan {
     ) -> Result<Option<Self>, StoreError> {
         let (query, term) = match search_term {
             SearchTerm::Blank | SearchTerm::Unmatchable => return Ok(None),
-            SearchTerm::Indexed(text) => (TRIGRAM_QUERY, format!("{} OR {}", phrase(text), phrase(MARK))),
+            // FTS5 folds what older letters it knows, and nothing twice.
+            SearchTerm::Indexed(text) => {
+                (TRIGRAM_QUERY, format!("{} OR {}", phrase(&fold(text)), phrase(MARK)))
+            }
             SearchTerm::Short(text) => (SHORT_QUERY, phrase(&grams::gram(text))),
         };
         let Some(user_n) = rank::user_number(db, user)? else { return Ok(None) };
