@@ -109,12 +109,49 @@ test("subscript, footnotes, alerts and a few tags are elements, and a single til
 });
 
 test("each block has the direction of its own text", () => {
-  const page = drawn("# שלום\n\nעולם\n\n- פריט\n- item\n\n> ציטוט\n\n| א |\n|---|\n| ב |");
+  const page = drawn(
+    "# שלום\n\nעולם\n\n- פריט\n- item\n- `npm i` https://example.com פריט\n\n> ציטוט\n\n| א | 1 |\n|---|---|\n| ב | 2 |",
+  );
   for (const selector of ["h3", "p", "td", "th"])
     expect(page.querySelector(selector)).toHaveAttribute("dir", "auto");
-  for (const selector of ["ul", "li", "blockquote", "table"])
+  for (const selector of ["ul", "blockquote", "table"])
     expect(page.querySelector(selector)).toHaveAttribute("dir", "rtl");
-  expect(page.querySelectorAll("li")[1]).toHaveAttribute("dir", "ltr");
+  // Figures have none of their own.
+  expect(page.querySelector("td:last-child")).not.toHaveAttribute("dir");
+  const items = [...page.querySelectorAll("li")].map((item) => item.getAttribute("dir"));
+  expect(items).toEqual(["rtl", "ltr", "rtl"]);
+});
+
+test("code and formulas run from the left in any text", () => {
+  const page = drawn("עולם `npm install` $a_1$\n\n- פריט `npm i`\n\n  ```js\n  let x;\n  ```");
+  for (const selector of ["p code", "li code", ".maths", ".code"])
+    expect(page.querySelector(selector)).toHaveAttribute("dir", "ltr");
+});
+
+test("a formula that is not drawn is its source, character for character", () => {
+  const formulas = [
+    "\\(E = m_1 * c * c_2\\)",
+    "$a_1 * b_1 * c_{2}$",
+    "\\[\n\\sum_{i=1}^{n} a_{i} \\\\ b_{i} * c_{i}\n\\]",
+  ];
+  const page = drawn(`${formulas.slice(0, 2).join(" and ")}\n\n${formulas[2]}\n\nIt costs $5, then $10.`);
+  expect([...page.querySelectorAll(".maths")].map((one) => one.textContent)).toEqual(formulas);
+  expect(page.querySelector("em, strong")).toBeNull();
+  expect(page.textContent).toContain("It costs $5, then $10.");
+});
+
+test("an address ends before a full-width mark, and a written link stays as it is", () => {
+  const page = drawn(
+    "请访问https://example.com/a，然后登录。文档（https://example.com/b）和「https://example.com/c」、见 www.example.com/d；完。\n\n[x](https://example.com/路，口)",
+  );
+  expect([...page.querySelectorAll("a")].map((link) => link.getAttribute("href"))).toEqual([
+    "https://example.com/a",
+    "https://example.com/b",
+    "https://example.com/c",
+    "http://www.example.com/d",
+    new URL("https://example.com/路，口").href,
+  ]);
+  expect(page.querySelector("p")?.textContent).toContain("a，然后登录。文档（https");
 });
 
 test("details within details end somewhere, and tags that are never closed are text", () => {

@@ -64,6 +64,11 @@ const BLOCKS = [
   "H~2~O, x^2^, ~5 km, ~~gone~~ and ~/folder\n",
   "Press <kbd>Ctrl</kbd>+<kbd>C</kbd><br>or <sub>low</sub>\n\n",
   "שלום **עולם**\n\n- פריט\n\n",
+  "请访问https://example.com/docs，然后（www.example.com/a）登录。",
+  "价格 10~20 元，重量 3~5 公斤，~~删~~。",
+  "مرحبا `npm i` $x_1$\n\n",
+  "能量 \\(E = m_1 * c_2\\) 和 $a_1 * b_{2}$。\n",
+  "\\[\n\\frac{a}{b} \\\\ c_{i} * d\n\\]\n",
 ] as const;
 
 export const documents = fc
@@ -98,5 +103,9 @@ export const NASTY: readonly string[] = [
   "> [!TIP]\n> a\n\n> [!NOTE]\n\n> [!CAUTION] b\n\nend",
   "$$\na\n=\nb\n$$\nx\n\n$$ c\n\nd $$\n\ne",
   "a\n$$b\nc\n===\n$$ d\n\\[x\\]\n\\[\ny\\]\nz",
+  "见https://example.com/docs，然后（https://example.com/a）和 www.example.com/b。以及「https://example.com/c」、[x](https://example.com/路，口)；完。\n\n末",
+  "价格 10~20 元，3~5 公斤，~~真的~~、~5 MB、H~2~O。\n\n~~a~b~~ ~~~c\n\nd",
+  "\\(E = m_1 * c * c_2\\) 和 $a_1 * b_{2}$，$5 和 $10。\n\n\\[\n\\sum_{i} a_{i} \\\\ b * d\n\\]\n\n$$\nx &= y_1 * z \\\\\n$$\nend",
+  "مرحبا `npm`، 42.\n\n1. الأولى: شغّل `npm install`.\n2. الثانية.\n\n| الاسم | السعر |\n|---|---|\n| كتاب | 10 |",
   "para\n    not code\n\n    code\n\n\n    same code\n\nend\n\nend",
 ];

@@ -38,6 +38,54 @@ test.each([
   ["2**3**4 ~~gone~~.", "2{3}4 <gone>."],
 ])("%s is %s", (text, expected) => expect(marked(text)).toBe(expected));
 
+/** Addresses of the links of a text. */
+function addresses(text: string): string[] {
+  const found: string[] = [];
+  const look = (tokens: readonly ReturnType<typeof read>[number][]): void => {
+    for (const token of tokens) {
+      if (token.type === "link") found.push(token.href);
+      else if ("tokens" in token && token.tokens) look(token.tokens);
+    }
+  };
+  look(read(text));
+  return found;
+}
+
+// All marks that full-width text has, and none of them is part of an address; letters are.
+test.each([..."，。、；：？！（）「」『』《》〈〉【】〔〕［］｛｝“”‘’…—～～｡､\u3000"])(
+  "a bare address ends before %s",
+  (mark) => {
+    const expected = ["https://example.com/a?b=c", "http://www.example.com/d"];
+    expect(addresses(`见https://example.com/a?b=c${mark}后 www.example.com/d${mark}后`)).toEqual(expected);
+    expect(addresses(`见https://example.com/a?b=c.${mark}后 www.example.com/d!${mark}`)).toEqual(expected);
+  },
+);
+
+test.each([
+  ["[x](https://example.com/路，口。)", ["https://example.com/路，口。"]],
+  ["<https://example.com/路，口>", ["https://example.com/路，口"]],
+  ["https://zh.wikipedia.org/wiki/中文 ok", ["https://zh.wikipedia.org/wiki/中文"]],
+  [
+    "https://example.com/x_(y), and (https://example.com/z).",
+    ["https://example.com/x_(y)", "https://example.com/z"],
+  ],
+  ["https://，后", []],
+])("the links of %s lead to %j", (text, expected) => expect(addresses(text)).toEqual(expected));
+
+// The examples of GitHub's specification with one tilde: the one place in which the page means to differ from it.
+test.each([
+  ["~~Hi~~ Hello, ~there~ world!", "<Hi> Hello, ~there~ world!"],
+  ["This will ~~~not~~~ strike.", "This will ~~~not~~~ strike."],
+  ["This ~~has a\n\nnew paragraph~~.", "This ~~has a\n\nnew paragraph~~."],
+  // Ranges, roundings, folders.
+  ["价格在 10~20 元之间，重量 3~5 公斤。", "价格在 10~20 元之间，重量 3~5 公斤。"],
+  ["It takes 2~3 minutes and 5~6 MB.", "It takes 2~3 minutes and 5~6 MB."],
+  ["Expect ~5 MB now and ~10 MB later.", "Expect ~5 MB now and ~10 MB later."],
+  ["~/a 和 ~/b，上午~下午，甲~乙", "~/a 和 ~/b，上午~下午，甲~乙"],
+  ["~~10~20 元~~ 3~5", "<10~20 元> 3~5"],
+  ["~~真的删除~~ and ~~really deleted~~.", "<真的删除> and <really deleted>."],
+])("with tildes, %j is %j", (text, expected) => expect(marked(text)).toBe(expected));
+
 test.each([
   ["```js\nx\n```", true],
   ["```js\nx\n````  \n", true],

@@ -125,8 +125,12 @@ pub(crate) fn render(source: &str, columns: usize) -> Vec<StyledLine> {
     lines
 }
 
+/// `ENABLE_SUBSCRIPT` tells one tilde from two: models write ranges (`10~20`), and strike through with two.
 fn options() -> Options {
-    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+    Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_SUBSCRIPT
+        | Options::ENABLE_TASKLISTS
 }
 
 /// Where the last top-level block begins, at the start of its line; 0 if there is at most one. The line in progress
@@ -278,6 +282,21 @@ old https://example.org
        │ much too long
 "#,
         );
+    }
+
+    #[test]
+    fn one_tilde_is_a_tilde_and_two_strike_through() {
+        for (source, expect, struck) in [
+            ("价格在 10~20 元之间，重量 3~5 公斤。", "价格在 10~20 元之间，重量 3~5 公斤。", ""),
+            ("Expect ~5 MB now and ~10 MB later.", "Expect ~5 MB now and ~10 MB later.", ""),
+            ("~one~, H~2~O and **~a *b*~**", "~one~, H~2~O and ~a b~", ""),
+            ("~~gone~~ 1~2 和~~真的删除~~ 3~4", "gone 1~2 和真的删除 3~4", "gone真的删除"),
+        ] {
+            check(source, 60, expect);
+            let lines = render(source, 60);
+            let spans = lines.iter().flat_map(|line| &line.0).filter(|span| span.style.strike);
+            assert_eq!(spans.map(|span| span.text.as_str()).collect::<String>(), struck, "{source}");
+        }
     }
 
     #[test]

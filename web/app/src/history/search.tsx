@@ -24,6 +24,7 @@ export function Search({ wanted, label, look }: SearchProps) {
   return (
     <input
       type="search"
+      dir="auto"
       value={text}
       placeholder={label}
       aria-label={label}

@@ -247,11 +247,15 @@ impl<'a, I: Iterator<Item = Event<'a>>> MarkdownRenderer<'a, I> {
                             text("picture: ", TextStyle::DIM);
                             links.push((dest_url.to_string(), String::new()));
                         }
+                        Tag::Subscript => text("~", style),
                         _ => {}
                     }
                 }
                 Some(Event::End(tag)) => {
                     styles.pop();
+                    if tag == TagEnd::Subscript {
+                        text("~", *styles.last().unwrap_or(&base));
+                    }
                     if let (TagEnd::Link | TagEnd::Image, Some((target, label))) = (tag, links.pop())
                         && target != label
                         && target.strip_prefix("mailto:") != Some(&label)

@@ -25,7 +25,7 @@ export function Code({ text, language, isClosed }: { text: string; language: str
   // A diagram is what was meant; a document runs scripts, so somebody asks for it.
   const isFramed = kind !== undefined && (choice ?? isDiagram) && failure === undefined;
   return (
-    <div className="code">
+    <div className="code" dir="ltr">
       <div className="code-head">
         <span>{name}</span>
         {kind !== undefined && (

@@ -101,6 +101,7 @@ function FieldView({ field, value, set }: FieldViewProps) {
           className="field"
           required={isRequired}
           type={kind === "number" ? "number" : "text"}
+          dir="auto"
           step="any"
           value={value}
           onChange={(event) => set(name, event.currentTarget.value)}

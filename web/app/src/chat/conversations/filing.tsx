@@ -43,6 +43,7 @@ export default function Filing({ conversation, list, labels, close }: FilingProp
         <label className="text-[13px]">
           <span className="text-muted">{own.folder}</span>
           <input
+            dir="auto"
             value={folder}
             list={`${id}-folders`}
             placeholder={own.noFolder}
@@ -59,6 +60,7 @@ export default function Filing({ conversation, list, labels, close }: FilingProp
         <label className="text-[13px]">
           <span className="text-muted">{`${own.tags} — ${own.tagsHint}`}</span>
           <input
+            dir="auto"
             value={tags}
             onChange={(event) => setTags(event.currentTarget.value)}
             className="field mt-1"

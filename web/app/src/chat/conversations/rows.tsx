@@ -172,6 +172,7 @@ function Rename({
       <input
         // biome-ignore lint/a11y/noAutofocus: whoever chooses Rename wants to type
         autoFocus
+        dir="auto"
         value={title}
         aria-label={own.newName}
         onFocus={(event) => event.currentTarget.select()}

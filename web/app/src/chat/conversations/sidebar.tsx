@@ -151,6 +151,7 @@ function SearchField({ list, own }: { list: ConversationList; own: ListWords }) 
   return (
     <input
       type="search"
+      dir="auto"
       value={text}
       placeholder={own.search}
       aria-label={own.search}

@@ -64,6 +64,7 @@ export function Rating() {
             // biome-ignore lint/a11y/noAutofocus: it appears because they pressed the thumb
             autoFocus
             name="reason"
+            dir="auto"
             maxLength={2000}
             autoComplete="off"
             aria-label={words.whatWasWrong}

@@ -106,7 +106,7 @@ export function inline(open: Token): ReactNode {
     case "sup":
       return <sup>{token.text}</sup>;
     case "codespan":
-      return <code>{token.text}</code>;
+      return <code dir="ltr">{token.text}</code>;
     case "br":
       return <br />;
     case "html":

@@ -154,7 +154,7 @@ function block(open: Token): ReactNode {
       return <Note token={token} />;
     case "details":
       return (
-        <details open={token.isUnfolded} dir={directionOf(token.raw.replace(/<[^>]*>/g, ""))}>
+        <details open={token.isUnfolded} dir={directionOf(token.raw)}>
           <summary>{token.summary.length > 0 ? inlines(token.summary) : <Unnamed />}</summary>
           {blocks(token.tokens)}
         </details>

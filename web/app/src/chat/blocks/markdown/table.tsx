@@ -8,16 +8,17 @@ import { inlines } from "./inline.tsx";
 export function Table({ token }: { token: Tokens.Table }) {
   const words = useWords();
   const { header, rows, align } = token;
+  const dir = directionOf(token.raw);
   const aligned = (at: number) => ({ textAlign: align[at] ?? undefined });
   return (
-    <div className="table-frame">
+    <div className="table-frame" dir={dir}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <section className="scrolls" tabIndex={0}>
-        <table dir={directionOf(token.raw)}>
+        <table dir={dir}>
           <thead>
             <tr>
               {header.map((cell, at) => (
-                <th key={`${at}`} dir="auto" style={aligned(at)}>
+                <th key={`${at}`} dir={directionOfCell(cell)} style={aligned(at)}>
                   {inlines(cell.tokens)}
                 </th>
               ))}
@@ -27,7 +28,7 @@ export function Table({ token }: { token: Tokens.Table }) {
             {rows.map((row, at) => (
               <tr key={`${at}`}>
                 {row.map((cell, column) => (
-                  <td key={`${column}`} dir="auto" style={aligned(column)}>
+                  <td key={`${column}`} dir={directionOfCell(cell)} style={aligned(column)}>
                     {inlines(cell.tokens)}
                   </td>
                 ))}
@@ -41,4 +42,9 @@ export function Table({ token }: { token: Tokens.Table }) {
       </div>
     </div>
   );
+}
+
+/** That of its own text; figures go with their table. */
+function directionOfCell({ text }: Tokens.TableCell): "auto" | undefined {
+  return /\p{L}/u.test(text) ? "auto" : undefined;
 }

@@ -9,17 +9,18 @@ export function copySources(document: Document): void {
       selection.containsNode(one, true),
     );
     if (formulas.length === 0) return;
-    // For the moment of copying the sources stand there, so that the browser writes the text around them as ever.
+    // For the moment of copying the sources stand there, so that the browser writes the text around them as ever. Within the formulas:
+    // a selection ends at the nth child of a paragraph, which more children beside them would make another one.
     const sources = formulas.map((formula) => {
       const source = document.createElement("span");
       source.textContent = formula.dataset.tex ?? "";
-      formula.before(source);
-      formula.hidden = true;
+      formula.prepend(source);
+      formula.dataset.copied = "";
       return source;
     });
     const text = selection.toString();
     for (const source of sources) source.remove();
-    for (const formula of formulas) formula.hidden = false;
+    for (const formula of formulas) delete formula.dataset.copied;
     event.clipboardData.setData("text/plain", text);
     event.preventDefault();
   });

@@ -39,16 +39,21 @@ export function Maths({ tex, raw, isDisplay, isClosed }: MathsProps): ReactNode 
   const found = useSyncExternalStore(subscribe, () => library);
   useEffect(fetchLibrary, []);
   const look = `maths ${isDisplay ? "maths-display" : ""}`;
-  if (!isClosed || found === undefined) return <span className={`${look} maths-source`}>{raw.trim()}</span>;
+  if (!isClosed || found === undefined)
+    return (
+      <span className={`${look} maths-source`} dir="ltr">
+        {raw.trim()}
+      </span>
+    );
   const drawn = found.mathOf(tex, isDisplay);
   if ("error" in drawn)
     return (
-      <code className={`${look} maths-wrong`} title={drawn.error}>
+      <code className={`${look} maths-wrong`} title={drawn.error} dir="ltr">
         {raw.trim()}
       </code>
     );
   return (
-    <span className={look} data-tex={raw.trim()}>
+    <span className={look} data-tex={raw.trim()} dir="ltr">
       {drawn.element}
     </span>
   );
