@@ -408,7 +408,7 @@ async fn what_is_no_operation_is_an_error_and_not_the_end() {
         (r#"{"op":"cancel","turn_id":"\u0000"}"#, "not_found"),
         (r#"{"op":"approve","turn_id":"x","approval_id":"y","decision":"approve"}"#, "not_found"),
         (r#"{"op":"start","input":[]}"#, "empty_input"),
-        (r#"{"op":"start","input":[{"type":"text","text":"\ud800"}]}"#, "invalid_json"),
+        (r#"{"op":"start","input":[{"type":"text","text":"\ud800}]}"#, "invalid_json"),
     ] {
         socket.send(&text(said)).await;
         let answer: serde_json::Value = serde_json::from_str(&socket.text().await).unwrap();

@@ -6,8 +6,11 @@ use std::sync::LazyLock;
 /// A character by which all its forms are found: small and capital letters in every script, the two small sigmas of Greek, the two
 /// of `i` in Turkish, and letters and digits of full width. One for one, so that a place in a folded text is the same in the text.
 pub(crate) fn fold_char(c: char) -> char {
-    if c.is_ascii() {
-        return c.to_ascii_lowercase();
+    match c {
+        c if c.is_ascii() => return c.to_ascii_lowercase(),
+        // Chinese, Japanese and Korean have no cases: most of a text is answered here.
+        '\u{2e80}'..='\u{a63f}' | '\u{ac00}'..='\u{d7ff}' => return c,
+        _ => {}
     }
     let c = narrow(c);
     // By way of the capital: it is one for all of `σ`, `ς` and `Σ`. That of `ß` is two letters.
