@@ -6,6 +6,7 @@ pub(crate) mod clients;
 mod hunt;
 mod ledger;
 mod load;
+mod mcp;
 mod paths;
 mod platforms;
 mod questions;
@@ -46,6 +47,7 @@ Usage: cargo xtask verify [--only NAME,…]
   coverage     at least 90 % of the lines of the pure crates
   chaos        kill -9 of the server at nine places and at random, with viewers; every mutant noticed
   hunt         families of four hundred processes that fork for ever are ended, whoever runs them
+  mcp          100,000 replies of every shape from an MCP server, as a program and over HTTP, and as many pages of its tools
   viewers      1,000 viewers that come back at once, 100 that never read: memory and lateness measured; writes
                docs/reliability.md
   load         a store of 100,000 turns made by import: searches to their first page, others while searches are abandoned, an
@@ -85,7 +87,7 @@ struct Proof {
     run: fn() -> Result<ProofOutcome>,
 }
 
-const PROOFS: [Proof; 21] = [
+const PROOFS: [Proof; 22] = [
     Proof { name: "test", what: "All checks and tests of CI", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -170,6 +172,13 @@ const PROOFS: [Proof; 21] = [
         what: "Families of 400 processes that fork for ever, ours and another user's: stopped, and nobody is left",
         command: "cargo xtask verify --only hunt",
         run: hunt::hunt,
+    },
+    Proof {
+        name: "mcp",
+        what: "An MCP server that answers anything, 100,000 replies as a program, over HTTP and as pages of its list: no reply \
+               costs more than its own call, and nothing hangs",
+        command: "THROUGHLINE_MCP_REPLIES=100000 cargo test --workspace --test it mcp::odd_servers::no_",
+        run: mcp::mcp,
     },
     Proof {
         name: "viewers",

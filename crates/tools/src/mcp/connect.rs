@@ -1,9 +1,10 @@
 //! From settings to a session: the program is started or the URL is reached, and both sides have completed the handshake.
 
-use super::listing::TaskOnly;
+use super::http;
+use super::lenient::MessageReader;
 use super::session::{McpSession, SessionHandler, error_chain, transport_error_text};
 use super::settings::{McpEndpoint, McpServer, ProtocolEra};
-use super::{http, stdio};
+use super::stdio::StdioTransport;
 use crate::process::{
     ChildProcess, ProgramError, ProgramSpec, RUN_AS_REMEDY, SandboxMode, SandboxRules, SpawnContext,
     child_environment,
@@ -12,7 +13,6 @@ use crate::secrets::SecretSet;
 use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,8 +23,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// Length of a server's last stderr output that is retained for the message about its end, in bytes.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
-/// Between our side and the pump of a child's lines, in bytes.
-const PIPE_BYTES: usize = 64 * 1024;
 /// Time for a server to end by itself after the end of its input, before it is asked to.
 pub const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
@@ -54,7 +52,7 @@ pub(crate) struct McpConnection {
 
 struct ServerProcess {
     process: ChildProcess,
-    _pump: AbortOnDropHandle<()>,
+    _stdout_reader: AbortOnDropHandle<()>,
     /// `None`: it has heard everything.
     stderr_reader: Option<AbortOnDropHandle<()>>,
     stderr_tail: StderrTail,
@@ -104,9 +102,9 @@ pub(crate) async fn connect(
             start_process(name, settings, spawn_context, era, (program, arguments), deadline).await
         }
         Ok(McpEndpoint::Url(url)) => {
-            let task_only = TaskOnly::default();
+            let reader = MessageReader::default();
             let value_of = |text: &str| spawn_context.expand_variables(text).map(|expanded| expanded.text);
-            let transport = http::build_transport(url, settings, value_of, task_only.clone())
+            let transport = http::build_transport(url, settings, value_of, reader.clone())
                 .map_err(|message| ConnectFailure::new(message, "Set it, or change `headers`."))?;
             let handshake = SessionHandler::new(name, settings.secrets(spawn_context))
                 .serve_with_lifecycle(transport, lifecycle(era));
@@ -114,7 +112,7 @@ pub(crate) async fn connect(
                 check_handshake(timeout_at(deadline, handshake).await, settings).map_err(|failure| {
                     ConnectFailure { message: format!("{url}: {}", failure.message), ..failure }
                 })?;
-            Ok(McpConnection { session: McpSession::new(service, task_only), child: None })
+            Ok(McpConnection { session: McpSession::new(service, reader), child: None })
         }
         Err(error) => Err(ConnectFailure::new(error.message, &error.help)),
     }
@@ -140,17 +138,16 @@ async fn start_process(
     let stderr_tail = StderrTail::default();
     let listening = stderr_tail.clone().read_from(stderr, settings.secrets(spawn_context));
     let stderr_reader = Some(AbortOnDropHandle::new(tokio::spawn(listening)));
-    let task_only = TaskOnly::default();
-    let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-    let pump_task_only = task_only.clone();
-    let pump = AbortOnDropHandle::new(tokio::spawn(async move {
+    let reader = MessageReader::default();
+    let (transport, reading) = StdioTransport::new(stdout, stdin, reader.clone());
+    let stdout_reader = AbortOnDropHandle::new(tokio::spawn(async move {
         // A side that has gone is the end of the connection, which the SDK sees, too.
-        let _ = stdio::pump(stdout, theirs, pump_task_only).await;
+        let _ = reading.await;
     }));
-    let transport = AsyncRwTransport::new_client(ours, stdin).with_max_line_length(stdio::MESSAGE_BYTES_MAX);
     let handshake = SessionHandler::new(name, settings.secrets(spawn_context))
         .serve_with_lifecycle(transport, lifecycle(era));
-    let mut child = ServerProcess { process: running, _pump: pump, stderr_reader, stderr_tail };
+    let mut child =
+        ServerProcess { process: running, _stdout_reader: stdout_reader, stderr_reader, stderr_tail };
     let result = timeout_at(deadline, handshake).await;
     // Its end is seen by the end of what it writes, or by nobody reading what it is sent, whichever comes first.
     let has_ended = matches!(
@@ -158,7 +155,7 @@ async fn start_process(
         Ok(Err(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }))
     );
     match check_handshake(result, settings) {
-        Ok(service) => Ok(McpConnection { session: McpSession::new(service, task_only), child: Some(child) }),
+        Ok(service) => Ok(McpConnection { session: McpSession::new(service, reader), child: Some(child) }),
         Err(failure) => {
             let exit = child.end().await;
             let message = if has_ended {

@@ -1,6 +1,7 @@
 //! From what a server answers to an output: text for the model, pictures and sounds, and everything else as
 //! text that can be read and data for the card.
 
+use super::lenient::base64_of;
 use crate::tool::ToolError;
 use rmcp::model::{Annotations, CallToolResult, ContentBlock, ResourceContents, Role};
 use serde_json::{Map, Value, json};
@@ -91,10 +92,10 @@ impl OutputBuilder {
         } else if !is_image_or_audio(&media_type) {
             self.texts
                 .push(format!("[{media_type} of {bytes} bytes, which is neither a picture nor a sound]"));
-        } else if !is_base64(&data) {
-            self.texts.push(format!("[{media_type} that is not valid base64]"));
-        } else {
+        } else if let Some(data) = base64_of(data) {
             self.media.push(Media::new(media_type, data));
+        } else {
+            self.texts.push(format!("[{media_type} that is not valid base64]"));
         }
     }
 
@@ -129,25 +130,26 @@ impl OutputBuilder {
                 }
                 self.texts.push(format!("{uri} ({kind}, {bytes} bytes)"));
                 self.resources.push(value);
-                if is_image_or_audio(&kind) && is_base64(&blob) {
-                    self.media.push(Media::new(kind, blob));
+                if let Some(data) = base64_of(blob).filter(|_| is_image_or_audio(&kind)) {
+                    self.media.push(Media::new(kind, data));
                 }
             }
             _ => self.texts.push("[a resource of a kind that is not known]".to_owned()),
         }
     }
 
-    fn finish(self, structured: Option<Value>) -> ToolOutput {
+    fn finish(mut self, structured: Option<Value>) -> ToolOutput {
+        let structured = structured.filter(|structured| !structured.is_null());
+        // Data that no text repeats reaches the model after the texts. Nothing else stands in for a text: what is only for
+        // the user is in the value, which would be shown to the model in place of a text that is missing.
+        if let Some(structured) = &structured
+            && !repeats(&self.texts, structured)
+        {
+            self.texts.push(structured.to_string());
+        }
         let mut text = self.texts.join("\n");
-        // An empty content is told by the structured one. Nothing else stands in for a text: what is only for the user
-        // is in the value, which would be shown to the model in place of a text that is missing.
-        if text.is_empty() {
-            text = match (&structured, self.for_user.is_empty(), self.media.is_empty()) {
-                (Some(structured), ..) => structured.to_string(),
-                (None, true, _) => String::new(),
-                (None, false, true) => USER_ONLY_TEXT.to_owned(),
-                (None, false, false) => MEDIA_ONLY_TEXT.to_owned(),
-            };
+        if text.is_empty() && !self.for_user.is_empty() {
+            text = if self.media.is_empty() { USER_ONLY_TEXT } else { MEDIA_ONLY_TEXT }.to_owned();
         }
         let lists = [("links", self.links), ("resources", self.resources), ("for_user", self.for_user)];
         let lists: Map<String, Value> = lists
@@ -168,6 +170,39 @@ impl OutputBuilder {
     }
 }
 
+/// True if the texts are the structured content already: one of them, or all of them together, or one for each element of a
+/// list. SDKs in Python put what is no object under `result`.
+fn repeats(texts: &[String], structured: &Value) -> bool {
+    let is_text_of = |text: &str, value: &Value| match value {
+        Value::String(value) if value == text => true,
+        value => serde_json::from_str::<Value>(text).is_ok_and(|parsed| is_same(&parsed, value)),
+    };
+    let wrapped =
+        structured.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.get("result"));
+    [Some(structured), wrapped].into_iter().flatten().any(|value| {
+        texts.iter().any(|text| is_text_of(text, value))
+            || texts.len() > 1 && is_text_of(&texts.join("\n"), value)
+            || value.as_array().is_some_and(|items| {
+                items.len() == texts.len()
+                    && items.iter().zip(texts).all(|(item, text)| is_text_of(text, item))
+            })
+    })
+}
+
+/// True if two values are the same JSON; `1` is `1.0`.
+fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| is_same(a, b)))
+        }
+        (a, b) => a == b,
+    }
+}
+
 fn is_for_the_user(annotations: Option<&Annotations>) -> bool {
     let audience = annotations.and_then(|annotations| annotations.audience.as_deref());
     audience.is_some_and(|audience| !audience.is_empty() && !audience.contains(&Role::Assistant))
@@ -176,15 +211,6 @@ fn is_for_the_user(annotations: Option<&Annotations>) -> bool {
 fn is_image_or_audio(media_type: &str) -> bool {
     let kind = media_type.split('/').next().unwrap_or("");
     kind.eq_ignore_ascii_case("image") || kind.eq_ignore_ascii_case("audio")
-}
-
-/// Standard alphabet with its padding: an upstream refuses the whole request for anything else.
-fn is_base64(data: &str) -> bool {
-    let body = data.trim_end_matches('=');
-    data.len().is_multiple_of(4)
-        && data.len() - body.len() <= 2
-        && !body.is_empty()
-        && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
 }
 
 fn present_fields<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
@@ -222,14 +248,29 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_content_is_told_by_the_structured_one() {
-        let structured = json!({"temperature": 22});
-        let result = output(json!({"content": [], "structuredContent": structured}));
-        assert_eq!((result.text.as_str(), result.value), ("{\"temperature\":22}", Some(structured.clone())));
-        let both = output(
-            json!({"content": [{"type": "text", "text": "22 degrees"}], "structuredContent": structured}),
-        );
-        assert_eq!((both.text.as_str(), both.value), ("22 degrees", Some(structured)));
+    fn structured_content_reaches_the_model_once_unless_a_text_repeats_it() {
+        let orders = json!({"orders": [{"id": "ORD-7002", "total": 20}]});
+        let compact = orders.to_string();
+        let pretty = serde_json::to_string_pretty(&orders).unwrap();
+        let other_numbers = compact.replace("20", "20.0");
+        let check = |texts: &[&str], structured: &Value, expected: &str| {
+            let content: Vec<Value> =
+                texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
+            let read = output(json!({"content": content, "structuredContent": structured}));
+            assert_eq!((read.text.as_str(), read.value.as_ref()), (expected, Some(structured)), "{texts:?}");
+        };
+        check(&[], &orders, &compact);
+        check(&["Found 1 order."], &orders, &format!("Found 1 order.\n{compact}"));
+        check(&[&compact], &orders, &compact);
+        check(&["Found 1 order.", &pretty], &orders, &format!("Found 1 order.\n{pretty}"));
+        check(&[&other_numbers], &orders, &other_numbers);
+        // A text that holds less of it is not the same.
+        check(&["{\"orders\":[]}"], &orders, &format!("{{\"orders\":[]}}\n{compact}"));
+        // What is no object comes under `result` from SDKs in Python, and a list as one text for each element.
+        check(&["sunny"], &json!({"result": "sunny"}), "sunny");
+        check(&["1", "two"], &json!({"result": [1, "two"]}), "1\ntwo");
+        check(&["1"], &json!({"result": [1, 2]}), "1\n{\"result\":[1,2]}");
+        check(&["sunny"], &json!("sunny"), "sunny");
         assert_eq!(output(json!({"content": []})).text, "");
     }
 
@@ -303,12 +344,9 @@ mod tests {
 
     #[test]
     fn what_is_no_picture_is_not_sent_as_one() {
-        for (data, kind) in [
-            ("not base64!", "image/png"),
-            ("AAA", "image/png"),
-            ("AAAA", "application/pdf"),
-            ("", "image/png"),
-        ] {
+        for (data, kind) in
+            [("not base64!", "image/png"), ("A", "image/png"), ("AAAA", "application/pdf"), ("", "image/png")]
+        {
             let output = output(json!({"content": [{"type": "image", "data": data, "mimeType": kind}]}));
             assert!(output.media.is_empty(), "{data} {kind}");
             assert!(output.text.contains(kind), "{}", output.text);

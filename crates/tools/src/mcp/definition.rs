@@ -2,7 +2,7 @@
 //!
 //! Descriptions are data here: they reach a model in definitions only, and nothing in them is read as anything.
 
-use super::message_filter::depth;
+use super::depth::depth;
 use super::pins::PinnedDefinition;
 use super::settings::McpServer;
 use crate::naming::TOOL_NAME_BYTES_MAX;

@@ -1,16 +1,18 @@
 //! A server at a URL: one client with our rules about redirects, secrets and sizes.
 
-use super::listing::TaskOnly;
-use super::message_filter::{FilteredMessage, filter_message};
+use super::lenient::{MessageOrigin, MessageReader};
+use super::post::{OutgoingPost, PostAnswer};
 use super::session::{CallFailure, error_chain};
 use super::settings::McpServer;
 use super::stdio::MESSAGE_BYTES_MAX;
 use crate::builtin::http::{is_broken_gateway, was_not_sent};
 use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
-use reqwest::header::{ACCEPT, HeaderName, HeaderValue};
-use reqwest::{Client, redirect};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use futures_util::stream::{self, BoxStream};
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, StatusCode, redirect};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
@@ -37,8 +39,8 @@ pub(crate) fn build_transport(
     url: &str,
     settings: &McpServer,
     value_of: impl Fn(&str) -> Result<String, String>,
-    task_only: TaskOnly,
-) -> Result<StreamableHttpClientTransport<ObservedClient>, String> {
+    reader: MessageReader,
+) -> Result<StreamableHttpClientTransport<LenientClient>, String> {
     let mut headers = HashMap::new();
     for (name, text) in &settings.headers {
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no header"))?;
@@ -66,7 +68,7 @@ pub(crate) fn build_transport(
     backoff.max_times = Some(STREAM_ATTEMPTS_MAX);
     backoff.max_delay = Some(STREAM_PAUSE_MAX);
     config.retry_config = Arc::new(backoff);
-    Ok(StreamableHttpClientTransport::with_client(ObservedClient { client, task_only }, config))
+    Ok(StreamableHttpClientTransport::with_client(LenientClient { client, reader }, config))
 }
 
 /// Headers with secrets go to the origin that they were written for and to no other.
@@ -116,81 +118,126 @@ pub(super) fn failure_of_post(error: &StreamError) -> CallFailure {
     }
 }
 
-/// The client, with a look at what the SDK leaves out.
+/// The client: sends and receives as the SDK's own does, and reads what the server answers before the SDK does.
 #[derive(Clone)]
-pub(crate) struct ObservedClient {
+pub(crate) struct LenientClient {
     client: Client,
-    task_only: TaskOnly,
+    reader: MessageReader,
 }
 
-fn is_list_request(message: &ClientJsonRpcMessage) -> bool {
-    matches!(message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::ListToolsRequest(_)))
-}
+pub(super) type SseEvents = BoxStream<'static, Result<Sse, SseError>>;
+pub(super) type StreamError = StreamableHttpError<reqwest::Error>;
+pub(super) type ExtraHeaders = HashMap<HeaderName, HeaderValue>;
 
-fn has_string_id(message: &ServerJsonRpcMessage) -> bool {
-    let id = match message {
-        JsonRpcMessage::Response(response) => Some(&response.id),
-        JsonRpcMessage::Error(error) => error.id.as_ref(),
+/// Number of a request, and its kind as far as it matters to HTTP. `None` = nothing is waited for.
+fn request_of(message: &ClientJsonRpcMessage) -> Option<(i64, bool)> {
+    match message {
+        JsonRpcMessage::Request(request) => match request.id {
+            RequestId::Number(id) => Some((id, matches!(request.request, ClientRequest::DiscoverRequest(_)))),
+            RequestId::String(_) => None,
+        },
         _ => None,
-    };
-    matches!(id, Some(RequestId::String(_)))
+    }
 }
 
-type SseEvents = BoxStream<'static, Result<Sse, SseError>>;
-type StreamError = StreamableHttpError<reqwest::Error>;
-type ExtraHeaders = HashMap<HeaderName, HeaderValue>;
-
-impl ObservedClient {
-    fn filter_events(&self, events: SseEvents) -> SseEvents {
-        let task_only = self.task_only.clone();
-        events
-            .map(move |event| {
-                let mut event = event?;
-                if let Some(data) = event.data.take() {
-                    task_only.observe(data.as_bytes());
-                    event.data = match filter_message(data.as_bytes()) {
-                        FilteredMessage::Unchanged => Some(data),
-                        FilteredMessage::Replaced(replaced) => String::from_utf8(replaced).ok(),
-                        // An event without data still moves the place from which a broken stream goes on.
-                        FilteredMessage::Dropped => None,
-                    };
-                }
-                Ok(event)
-            })
-            .boxed()
+impl LenientClient {
+    fn read_events(&self, events: SseEvents, origin: MessageOrigin) -> SseEvents {
+        let reader = self.reader.clone();
+        let read = move |event: Result<Sse, SseError>| {
+            let mut event = match event {
+                Ok(event) => event,
+                Err(error) => return vec![Err(error)],
+            };
+            // Other events (`ping`, `endpoint`) hold no messages.
+            let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
+            let data = event.data.take().filter(|_| is_message);
+            let messages = data.map_or_else(Vec::new, |data| reader.read(data.as_bytes(), &origin));
+            let mut texts = messages.iter().filter_map(|message| serde_json::to_string(message).ok());
+            // An event without data still moves the place from which a broken stream goes on.
+            event.data = texts.next();
+            let more = texts.map(|text| Ok(Sse::default().data(text)));
+            std::iter::once(Ok(event)).chain(more).collect()
+        };
+        events.flat_map(move |event| stream::iter(read(event))).boxed()
     }
 
-    /// Asks for a list once more and reads the answer here: the SDK hands on no body that it could not parse.
-    async fn retry_list(
+    /// An answer that came, and that nobody can read, is the failure of its call and of nothing else.
+    fn unreadable_answer(
         &self,
-        uri: &str,
-        message: &ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
-        headers: ExtraHeaders,
+        error: StreamError,
+        id: i64,
     ) -> Result<StreamableHttpPostResponse, StreamError> {
-        let mut request = self.client.post(uri).header(ACCEPT, "application/json, text/event-stream");
-        request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
-        if let Some(session) = &session {
-            request = request.header("Mcp-Session-Id", session.as_ref());
+        let problem = match &error {
+            StreamError::UnexpectedContentType(Some(kind)) => {
+                format!("its answer is `{kind}`, and neither JSON nor events")
+            }
+            StreamError::UnexpectedContentType(None) => "its answer is neither JSON nor events".to_owned(),
+            StreamError::ResponseBodyTooLarge { max_size } => {
+                format!("the reply has more than {max_size} bytes, which is the limit")
+            }
+            _ => return Err(error),
+        };
+        let reply = self.reader.fail_answer(id, problem).map_err(|_| error)?;
+        Ok(StreamableHttpPostResponse::Json(reply, None))
+    }
+
+    fn json_answer(
+        &self,
+        reply: Result<ServerJsonRpcMessage, String>,
+        session: Option<String>,
+    ) -> Result<StreamableHttpPostResponse, StreamError> {
+        match reply {
+            Ok(reply) => Ok(StreamableHttpPostResponse::Json(reply, session)),
+            Err(problem) => Err(StreamError::UnexpectedServerResponse(problem.into())),
         }
-        let response = request.json(message).send().await?.error_for_status()?;
-        let mut body = Vec::new();
-        let mut chunks = response.bytes_stream();
-        while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk?);
-            if body.len() > MESSAGE_BYTES_MAX {
-                return Err(StreamError::ResponseBodyTooLarge { max_size: MESSAGE_BYTES_MAX });
+    }
+
+    async fn post(
+        &self,
+        post: OutgoingPost<'_>,
+        is_probe: bool,
+    ) -> Result<StreamableHttpPostResponse, StreamError> {
+        let (id, has_session) = (post.id, post.session.is_some());
+        let answer = match (post.send(&self.client).await, id) {
+            (Ok(answer), _) => answer,
+            (Err(error), Some(id)) => return self.unreadable_answer(error, id),
+            (Err(error), None) => return Err(error),
+        };
+        match (answer, id) {
+            (PostAnswer::Accepted, Some(id)) if !has_session => {
+                let problem = "it accepted the request, and has no stream to answer it on".to_owned();
+                self.json_answer(self.reader.fail_answer(id, problem), None)
+            }
+            (PostAnswer::Accepted, _) | (PostAnswer::Body(..), None) => {
+                Ok(StreamableHttpPostResponse::Accepted)
+            }
+            (PostAnswer::Events(events, session), id) => {
+                let origin = id.map_or(MessageOrigin::Stream, MessageOrigin::Response);
+                Ok(StreamableHttpPostResponse::Sse(self.read_events(events, origin), session))
+            }
+            (PostAnswer::Body(body, session), Some(id)) => {
+                self.json_answer(self.reader.read_answer(&body, id), session)
+            }
+            (PostAnswer::Refused { error, .. }, None) => Err(error),
+            (PostAnswer::Refused { status, body, session, error }, Some(id)) => {
+                let is_about_access = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+                let reply = if is_about_access { None } else { self.reader.read_refusal(&body, id) };
+                match reply {
+                    Some(reply) => Ok(StreamableHttpPostResponse::Json(reply, session)),
+                    // A server that was written before the probe refuses it in any way.
+                    None if is_probe && !has_session && status.is_client_error() && !is_about_access => {
+                        let error = ErrorData::invalid_request(error.to_string(), None);
+                        let reply = ServerJsonRpcMessage::error(error, Some(RequestId::Number(id)));
+                        Ok(StreamableHttpPostResponse::Json(reply, None))
+                    }
+                    None => Err(error),
+                }
             }
         }
-        self.task_only.observe(&body);
-        if let FilteredMessage::Replaced(replaced) = filter_message(&body) {
-            body = replaced;
-        }
-        Ok(StreamableHttpPostResponse::Json(serde_json::from_slice(&body)?, session.map(|id| id.to_string())))
     }
 }
 
-impl StreamableHttpClient for ObservedClient {
+impl StreamableHttpClient for LenientClient {
     type Error = reqwest::Error;
 
     async fn post_message(
@@ -212,29 +259,16 @@ impl StreamableHttpClient for ObservedClient {
         session: Option<Arc<str>>,
         auth: Option<String>,
         headers: ExtraHeaders,
-        size: usize,
+        _: usize,
     ) -> Result<StreamableHttpPostResponse, StreamError> {
-        // A list changes nothing at the server and may be asked for twice.
-        let list = is_list_request(&message)
-            .then(|| (uri.clone(), message.clone(), session.clone(), headers.clone()));
-        let response = self
-            .client
-            .post_message_with_max_sse_event_size(uri, message, session, auth, headers, size)
-            .await;
-        match (response, list) {
-            (Ok(StreamableHttpPostResponse::Sse(events, session)), _) => {
-                Ok(StreamableHttpPostResponse::Sse(self.filter_events(events), session))
-            }
-            (Ok(StreamableHttpPostResponse::Json(reply, _)), _) if has_string_id(&reply) => {
-                Err(StreamError::UnexpectedServerResponse(
-                    "the id of its reply is a text, and ours is a number".into(),
-                ))
-            }
-            (Err(StreamError::UnexpectedServerResponse(_)), Some((uri, message, session, headers))) => {
-                self.retry_list(&uri, &message, session, headers).await
-            }
-            (response, _) => response,
+        self.reader.sent(&message);
+        let (id, is_probe) = request_of(&message).unzip();
+        let post = OutgoingPost { uri: &uri, message: &message, id, session, auth, headers };
+        let answer = self.post(post, is_probe == Some(true)).await;
+        if let (Err(_), Some(id)) = (&answer, id) {
+            self.reader.forget(&RequestId::Number(id));
         }
+        answer
     }
 
     async fn delete_session(
@@ -272,6 +306,6 @@ impl StreamableHttpClient for ObservedClient {
             .client
             .get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, size)
             .await?;
-        Ok(self.filter_events(events))
+        Ok(self.read_events(events, MessageOrigin::Stream))
     }
 }

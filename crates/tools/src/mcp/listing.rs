@@ -1,10 +1,12 @@
 //! The list of a server's tools: all pages of it, bounded, in one order.
 
 use super::definition::{McpToolDefinition, parse_definition, tool_name};
+use super::lenient::list_faults;
 use super::session::{CallFailure, McpSession};
 use super::settings::McpServer;
-use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool as RmcpTool};
-use serde_json::Value;
+use rmcp::model::{
+    ClientRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ServerResult, Tool as RmcpTool,
+};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,9 +17,11 @@ use throughline_wire::ToolName;
 pub const TOOLS_MAX: usize = 500;
 /// Most pages of a list that are asked for.
 pub const PAGES_MAX: usize = 100;
+/// Most faults of definitions in a list that are reported. People read them.
+pub const FAULTS_MAX: usize = 50;
 
 /// The names of tools that can only be called as tasks (2025-11-25 `execution.taskSupport`), which we do not: a call
-/// would answer with an error. The SDK does not pass the field on, so it is read off the wire.
+/// would answer with an error. The SDK does not pass the field on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TaskOnly(Arc<Mutex<BTreeSet<String>>>);
 
@@ -30,22 +34,12 @@ impl TaskOnly {
         self.names().contains(name)
     }
 
-    /// Looks at one message on its way.
-    pub(crate) fn observe(&self, message: &[u8]) {
-        let mentions = std::str::from_utf8(message).is_ok_and(|text| text.contains("\"taskSupport\""));
-        if !mentions {
-            return;
-        }
-        let Ok(message) = serde_json::from_slice::<Value>(message) else { return };
-        let Some(tools) = message.pointer("/result/tools").and_then(Value::as_array) else { return };
-        let mut names = self.names();
-        for tool in tools {
-            let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
-            if tool.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
-                names.insert(name.to_owned());
-            } else {
-                names.remove(name);
-            }
+    /// Takes note of what a list says about a tool.
+    pub(crate) fn note(&self, name: &str, is_required: bool) {
+        if is_required {
+            self.names().insert(name.to_owned());
+        } else {
+            self.names().remove(name);
         }
     }
 }
@@ -64,36 +58,86 @@ pub(crate) async fn list_tools(
     settings: &McpServer,
     session: &McpSession,
 ) -> Result<ToolListing, CallFailure> {
-    let (mut offered, mut cursor, mut ttl) = (Vec::<RmcpTool>::new(), None, None);
-    let mut problems = Vec::new();
-    for page in 0.. {
-        if page == PAGES_MAX || offered.len() > TOOLS_MAX {
-            break;
-        }
+    let mut pages = ToolPages::default();
+    let (mut cursor, mut ttl) = (None, None);
+    loop {
         let mut params = PaginatedRequestParams::default();
         params.cursor = cursor;
         let request = ListToolsRequest::with_param(params);
         let answer =
-            session.request(ClientRequest::ListToolsRequest(request), settings.start_timeout()).await?;
-        let ServerResult::ListToolsResult(result) = answer else {
-            return Err(CallFailure::Protocol("it answered `tools/list` with something else".to_owned()));
+            session.request(ClientRequest::ListToolsRequest(request), settings.start_timeout()).await;
+        let page = match answer {
+            Ok(ServerResult::ListToolsResult(page)) => page,
+            Ok(_) => {
+                return Err(CallFailure::Protocol("it answered `tools/list` with something else".to_owned()));
+            }
+            // The tools of the pages before are as good as they were.
+            Err(CallFailure::Refused { message: why, .. } | CallFailure::Protocol(why))
+                if pages.pages > 0 =>
+            {
+                pages.problems.push((None, format!("its list of tools breaks off: {why}")));
+                break;
+            }
+            Err(failure) => return Err(failure),
         };
-        ttl = ttl.or(result.ttl_ms.filter(|ms| *ms > 0).map(Duration::from_millis));
-        offered.extend(result.tools);
-        cursor = result.next_cursor;
+        ttl = ttl.or(page.ttl_ms.filter(|ms| *ms > 0).map(Duration::from_millis));
+        cursor = pages.take(server, page);
         if cursor.is_none() {
             break;
         }
     }
-    if cursor.is_some() || offered.len() > TOOLS_MAX {
-        let message =
-            format!("it lists more than {TOOLS_MAX} tools or {PAGES_MAX} pages; the rest is left out");
-        problems.push((None, message));
-        offered.truncate(TOOLS_MAX);
-    }
-    let listing = select_tools(server, settings, offered, &session.task_only);
+    let ToolPages { offered, mut problems, .. } = pages;
+    let listing = select_tools(server, settings, offered, &session.reader.task_only);
     problems.extend(listing.problems);
     Ok(ToolListing { problems, ttl, ..listing })
+}
+
+/// The pages of a list as far as they have come.
+#[derive(Default)]
+struct ToolPages {
+    offered: Vec<RmcpTool>,
+    names: BTreeSet<String>,
+    cursors: BTreeSet<String>,
+    pages: usize,
+    problems: Vec<(Option<ToolName>, String)>,
+}
+
+impl ToolPages {
+    /// Takes a page, and returns the cursor of the next one. Any text is a cursor, the empty one, too. The list ends without a
+    /// cursor, at one that has come before, at a page with nothing but copies, and at a limit.
+    fn take(&mut self, server: &str, mut page: ListToolsResult) -> Option<String> {
+        for (tool, problem) in list_faults(&page) {
+            let tool = tool.map(|tool| tool_name(server, &tool));
+            if self.problems.len() < FAULTS_MAX && !self.problems.contains(&(tool.clone(), problem.clone())) {
+                self.problems.push((tool, problem));
+            }
+        }
+        self.pages += 1;
+        let listed = page.tools.len();
+        page.tools.retain(|tool| self.names.insert(tool.name.to_string()));
+        let copies = listed - page.tools.len();
+        let brings_nothing = listed > 0 && page.tools.is_empty();
+        self.offered.append(&mut page.tools);
+        let next = page.next_cursor;
+        let problem = if self.offered.len() > TOOLS_MAX || next.is_some() && self.pages == PAGES_MAX {
+            self.offered.truncate(TOOLS_MAX);
+            format!("it lists more than {TOOLS_MAX} tools or {PAGES_MAX} pages; the rest is left out")
+        } else if next.as_ref().is_some_and(|next| !self.cursors.insert(next.clone())) {
+            "its list of tools comes back to a cursor that it gave before, and is read to there".to_owned()
+        } else if next.is_some() && brings_nothing {
+            "its list of tools repeats itself, and is read to there".to_owned()
+        } else if copies > 0 {
+            let copies = format!(
+                "it lists tools again that it has listed before ({copies}); the first of each counts"
+            );
+            self.problems.push((None, copies));
+            return next;
+        } else {
+            return next;
+        };
+        self.problems.push((None, problem));
+        None
+    }
 }
 
 /// Those of the tools that can be called and are wanted.
@@ -135,6 +179,7 @@ fn select_tools(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::lenient::read_list;
     use serde_json::json;
 
     fn offered(names: &[&str]) -> Vec<RmcpTool> {
@@ -163,15 +208,54 @@ mod tests {
     #[test]
     fn what_runs_as_a_task_only_is_left_out() {
         let task_only = TaskOnly::default();
-        let list = |support: &str| {
-            json!({"result": {"tools": [{"name": "research", "execution": {"taskSupport": support}}]}})
-                .to_string()
-        };
-        task_only.observe(list("required").as_bytes());
+        task_only.note("research", true);
         let take =
             || names(&select_tools("all", &McpServer::default(), offered(&["echo", "research"]), &task_only));
         assert_eq!(take(), ["all.echo"]);
-        task_only.observe(list("optional").as_bytes());
+        task_only.note("research", false);
         assert_eq!(take(), ["all.echo", "all.research"]);
+    }
+
+    /// Pages of names with the cursor of the next one: the pages that are asked for, the tools, and the problem.
+    fn check(pages: &[(&[&str], Option<&str>)], asked: usize, tools: &[&str], problem: Option<&str>) {
+        let mut taken = ToolPages::default();
+        for (names, next) in pages {
+            let mut page = ListToolsResult::with_all_items(offered(names));
+            page.next_cursor = next.map(str::to_owned);
+            if taken.take("all", page).is_none() {
+                break;
+            }
+        }
+        let names: Vec<&str> = taken.offered.iter().map(|tool| tool.name.as_ref()).collect();
+        assert_eq!((taken.pages, &names[..]), (asked, tools), "{pages:?}");
+        let problems: Vec<&str> = taken.problems.iter().map(|(_, problem)| problem.as_str()).collect();
+        assert_eq!(problems.len(), usize::from(problem.is_some()), "{problems:?}");
+        assert!(problems.iter().zip(problem).all(|(found, problem)| found.contains(problem)), "{problems:?}");
+    }
+
+    #[test]
+    fn a_list_ends_where_its_cursor_does_not_advance() {
+        let (ab, cursor) = (&["a", "b"][..], Some("p1"));
+        check(&[(&["a"], cursor), (&["b"], None)], 2, &["a", "b"], None);
+        check(&[(&["a"], Some("")), (&["b"], None)], 2, &["a", "b"], None);
+        check(&[(ab, cursor), (ab, cursor), (ab, cursor)], 2, ab, Some("a cursor that it gave before"));
+        let circle: &[(&[&str], _)] =
+            &[(&["a"], cursor), (&["b"], Some("p2")), (&["a"], cursor), (&["b"], None)];
+        check(circle, 3, ab, Some("a cursor that it gave before"));
+        check(&[(ab, cursor), (ab, Some("p2")), (ab, Some("p3"))], 2, ab, Some("repeats itself"));
+        check(&[(ab, cursor), (&["b", "c", "a"], None)], 2, &["a", "b", "c"], Some("listed before (2)"));
+        check(&[(&[], cursor), (&[], Some("p2")), (ab, None)], 3, ab, None);
+    }
+
+    #[test]
+    fn the_faults_of_a_list_are_bounded() {
+        let mut taken = ToolPages::default();
+        let tools: Vec<_> = (0..FAULTS_MAX + 10)
+            .map(|index| json!({"name": format!("t{index}"), "inputSchema": 7}))
+            .collect();
+        let page = read_list(json!({"tools": tools}), &TaskOnly::default()).unwrap();
+        assert_eq!(taken.take("all", page), None);
+        assert_eq!(taken.problems.len(), FAULTS_MAX);
+        assert_eq!(taken.problems[0].0, Some(ToolName::from("all.t0")));
     }
 }

@@ -24,13 +24,17 @@ mod content;
 #[cfg(feature = "mcp")]
 mod definition;
 #[cfg(feature = "mcp")]
+mod depth;
+#[cfg(feature = "mcp")]
 mod elicit;
 #[cfg(feature = "mcp")]
 mod http;
 #[cfg(feature = "mcp")]
+mod lenient;
+#[cfg(feature = "mcp")]
 mod listing;
 #[cfg(feature = "mcp")]
-mod message_filter;
+mod post;
 #[cfg(feature = "mcp")]
 mod session;
 #[cfg(feature = "mcp")]
@@ -45,9 +49,9 @@ pub use connect::{CLOSE_WAIT, STDERR_TAIL_BYTES};
 #[cfg(feature = "mcp")]
 pub use definition::{DEFINITION_BYTES_MAX, DEFINITION_DEPTH_MAX};
 #[cfg(feature = "mcp")]
-pub use listing::{PAGES_MAX, TOOLS_MAX};
+pub use depth::MESSAGE_DEPTH_MAX;
 #[cfg(feature = "mcp")]
-pub use message_filter::MESSAGE_DEPTH_MAX;
+pub use listing::{FAULTS_MAX, PAGES_MAX, TOOLS_MAX};
 #[cfg(feature = "mcp")]
 pub use session::{CANCEL_WAIT, INPUT_ROUNDS_MAX};
 #[cfg(feature = "mcp")]

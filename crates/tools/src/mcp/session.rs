@@ -5,8 +5,7 @@
 
 use super::elicit;
 use super::http::failure_of_post;
-use super::listing::TaskOnly;
-use super::message_filter::UNREADABLE_REPLY;
+use super::lenient::{MessageReader, UNREADABLE_REPLY};
 use crate::context::{ToolContext, ToolProgress};
 use crate::secrets::SecretSet;
 use rmcp::RoleClient;
@@ -47,7 +46,7 @@ pub(crate) struct McpSession {
     /// Fires when the connection is over, whichever side ended it.
     closed: CancellationToken,
     cancel_token: Mutex<Option<RunningServiceCancellationToken>>,
-    pub(crate) task_only: TaskOnly,
+    pub(crate) reader: MessageReader,
 }
 
 /// Why a request has no answer that could be used.
@@ -76,7 +75,7 @@ pub(crate) enum CallFailure {
 impl McpSession {
     pub(crate) fn new(
         service: rmcp::service::RunningService<RoleClient, SessionHandler>,
-        task_only: TaskOnly,
+        reader: MessageReader,
     ) -> Arc<Self> {
         let closed = CancellationToken::new();
         let session = Arc::new(Self {
@@ -84,7 +83,7 @@ impl McpSession {
             routes: service.service().routes.clone(),
             closed: closed.clone(),
             cancel_token: Mutex::new(Some(service.cancellation_token())),
-            task_only,
+            reader,
         });
         tokio::spawn(async move {
             // Whether it ended well or not, it has ended.
@@ -146,7 +145,7 @@ impl McpSession {
     ) -> Result<ServerResult, CallFailure> {
         let handle = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
         let handle = handle.await.map_err(from_service_error)?;
-        let mut open = OpenRequest::new(handle);
+        let mut open = OpenRequest::new(handle, &self.reader);
         tokio::select! {
             biased;
             answer = open.answer() => answer,
@@ -260,7 +259,7 @@ impl McpSession {
         });
         self.routes.open_calls().push((handle.id.clone(), route.clone()));
         let guard = RouteGuard { routes: self.routes.clone(), id: handle.id.clone(), route };
-        Ok((OpenRequest::new(handle), guard))
+        Ok((OpenRequest::new(handle, &self.reader), guard))
     }
 
     /// Collects the input that a server wants before it continues.
@@ -305,11 +304,13 @@ impl From<CallFailure> for RoundFailure {
 /// it nothing.
 struct OpenRequest {
     handle: Option<RequestHandle<RoleClient>>,
+    id: RequestId,
+    reader: MessageReader,
 }
 
 impl OpenRequest {
-    fn new(handle: RequestHandle<RoleClient>) -> Self {
-        Self { handle: Some(handle) }
+    fn new(handle: RequestHandle<RoleClient>, reader: &MessageReader) -> Self {
+        Self { id: handle.id.clone(), handle: Some(handle), reader: reader.clone() }
     }
 
     async fn answer(&mut self) -> Result<ServerResult, CallFailure> {
@@ -351,6 +352,7 @@ impl OpenRequest {
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
+        self.reader.forget(&self.id);
         let (Some(handle), Ok(runtime)) = (self.handle.take(), tokio::runtime::Handle::try_current()) else {
             return;
         };

@@ -328,9 +328,24 @@ impl ServerRunner {
             std::future::pending::<()>().await;
         };
         let mut listening = std::pin::pin!(listening);
+        let (mut listing, mut pause) = (ToolListing::default(), self.limits.restart_after);
         loop {
-            let listing = match list_tools(&self.server.name, &self.server.settings, session).await {
-                Ok(listing) => listing,
+            let ttl = match list_tools(&self.server.name, &self.server.settings, session).await {
+                Ok(listed) => {
+                    listing = listed;
+                    pause = self.limits.restart_after;
+                    listing.ttl.map(|ttl| ttl.max(self.limits.list_ttl_min))
+                }
+                // It has answered, so it is there, and so are the tools that it listed before.
+                Err(end @ (CallFailure::Refused { .. } | CallFailure::Protocol(_))) => {
+                    let why = failure_text(&end);
+                    let again = format_duration(pause);
+                    let problem = format!("it does not list its tools: {why}; asked again in {again}");
+                    listing.problems = vec![(None, problem)];
+                    let again_after = pause;
+                    pause = (pause * 2).min(self.limits.restart_after_max);
+                    Some(again_after)
+                }
                 Err(CallFailure::Disconnected) => return ConnectionEnd::Ended(String::new()),
                 Err(end) => {
                     return ConnectionEnd::Ended(format!(
@@ -339,9 +354,8 @@ impl ServerRunner {
                     ));
                 }
             };
-            let ttl = listing.ttl.map(|ttl| ttl.max(self.limits.list_ttl_min));
             self.server.set_session(Some(session.clone()), String::new());
-            let definitions = self.publish(listing).await;
+            self.publish(&listing).await;
             let ttl_expired = async {
                 match ttl {
                     Some(ttl) => sleep(ttl).await,
@@ -361,14 +375,8 @@ impl ServerRunner {
                     }
                     () = self.server.check_requested.notified() => break,
                     () = &mut ttl_expired => break,
-                    _ = approvals.changed() => {
-                        let listing = ToolListing { tools: definitions.clone(), ..ToolListing::default() };
-                        self.publish(listing).await;
-                    }
-                    () = self.server.problem_reported.notified() => {
-                        let listing = ToolListing { tools: definitions.clone(), ..ToolListing::default() };
-                        self.publish(listing).await;
-                    }
+                    _ = approvals.changed() => self.publish(&listing).await,
+                    () = self.server.problem_reported.notified() => self.publish(&listing).await,
                     () = &mut listening => {}
                 }
             }
@@ -376,13 +384,13 @@ impl ServerRunner {
     }
 
     /// Reports the tools that are as approved, and the problems of the others.
-    async fn publish(&self, listing: ToolListing) -> Vec<McpToolDefinition> {
+    async fn publish(&self, listing: &ToolListing) {
         let ToolListing { tools: definitions, problems, .. } = listing;
         let mut faults: Vec<SourceFault> = problems
-            .into_iter()
-            .map(|(tool, message)| self.server.source_fault(tool, message, None))
+            .iter()
+            .map(|(tool, message)| self.server.source_fault(tool.clone(), message.clone(), None))
             .collect();
-        let comparisons = match self.compare_with_pins(&definitions).await {
+        let comparisons = match self.compare_with_pins(definitions).await {
             Ok(comparisons) => comparisons,
             Err(error) => {
                 let remedy =
@@ -390,7 +398,7 @@ impl ServerRunner {
                 faults.push(self.server.source_fault(None, error.to_string(), Some(remedy.to_owned())));
                 self.reporter.set_state(Vec::new(), faults);
                 self.first_report.notify_one();
-                return definitions;
+                return;
             }
         };
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
@@ -416,7 +424,6 @@ impl ServerRunner {
         );
         self.reporter.set_state(tools, faults);
         self.first_report.notify_one();
-        definitions
     }
 
     async fn compare_with_pins(

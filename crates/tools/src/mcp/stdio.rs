@@ -1,29 +1,80 @@
-//! The lines of a server that runs as our child: bounded, and looked at on their way to the SDK.
+//! The lines of a server that runs as our child: bounded, and read by us on their way to the SDK.
 //!
-//! The SDK drops a reply that is too long and leaves the call without an answer, and does not know
-//! `execution.taskSupport`. Both are seen here, where the bytes are; the rest is in [`message_filter`](super::message_filter).
+//! The SDK drops a reply that is too long or that it cannot read, and leaves the call without an answer. Both are seen here,
+//! where the bytes are.
 
-use super::listing::TaskOnly;
-use super::message_filter::{FilteredMessage, UNREADABLE_REPLY, filter_message};
-use serde_json::{Value, json};
+use super::lenient::{MessageOrigin, MessageReader};
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use std::io;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader, Empty};
+use tokio::sync::mpsc;
 
 /// Longest message of a server, in bytes. A longer one is dropped as it comes, and its call fails.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Length of both ends of a too long message that are retained, to find out whose reply it is.
 const END_BYTES: usize = 1_024;
+/// Messages that wait for the SDK. While they do, the server waits, too.
+const MESSAGES_QUEUED_MAX: usize = 16;
 
-/// Copies lines from the server to the SDK until one of them has disconnected.
-pub(crate) async fn pump(
+/// A program's standard input and output as a connection of the SDK.
+pub(crate) struct StdioTransport<W: AsyncWrite> {
+    /// Writes only.
+    writer: AsyncRwTransport<RoleClient, Empty, W>,
+    messages: mpsc::Receiver<ServerJsonRpcMessage>,
+    reader: MessageReader,
+}
+
+impl<W: AsyncWrite + Send + Unpin + 'static> StdioTransport<W> {
+    /// The connection, and what reads for it: the connection has ended when that ends.
+    pub(crate) fn new(
+        stdout: impl AsyncRead + Unpin + Send + 'static,
+        stdin: W,
+        reader: MessageReader,
+    ) -> (Self, impl Future<Output = io::Result<()>> + Send + 'static) {
+        let (sender, messages) = mpsc::channel(MESSAGES_QUEUED_MAX);
+        let writer = AsyncRwTransport::new_client(tokio::io::empty(), stdin);
+        let reading = read_lines(stdout, sender, reader.clone());
+        (Self { writer, messages, reader }, reading)
+    }
+}
+
+impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleClient> for StdioTransport<W> {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        // A reply cannot come before it is known that there is a request.
+        self.reader.sent(&message);
+        self.writer.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        self.messages.recv().await
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.writer.close().await
+    }
+}
+
+/// Reads lines for the SDK until the server or the SDK has disconnected.
+async fn read_lines(
     from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    task_only: TaskOnly,
+    to: mpsc::Sender<ServerJsonRpcMessage>,
+    reader: MessageReader,
 ) -> io::Result<()> {
     let mut from = BufReader::with_capacity(64 * 1024, from);
     let mut line = LineBuffer::default();
     loop {
-        let read = from.fill_buf().await?;
+        let read = tokio::select! {
+            read = from.fill_buf() => read?,
+            () = to.closed() => return Ok(()),
+        };
         if read.is_empty() {
             return Ok(());
         }
@@ -32,28 +83,18 @@ pub(crate) async fn pump(
         line.push(&read[..consumed]);
         from.consume(consumed);
         if newline.is_some() {
-            match std::mem::take(&mut line) {
-                LineBuffer::Complete(message) => {
-                    task_only.observe(&message);
-                    match filter_message(&message) {
-                        FilteredMessage::Unchanged => to.write_all(&message).await?,
-                        FilteredMessage::Replaced(mut replaced) => {
-                            if replaced.last() != Some(&b'\n') {
-                                replaced.push(b'\n');
-                            }
-                            to.write_all(&replaced).await?;
-                        }
-                        FilteredMessage::Dropped => {}
-                    }
-                }
+            let messages = match std::mem::take(&mut line) {
+                LineBuffer::Complete(message) => reader.read(&message, &MessageOrigin::Pipe),
                 LineBuffer::TooLong { head, tail, size } => {
-                    if let Some(answer) = error_reply(&head, &tail, size) {
-                        to.write_all(answer.to_string().as_bytes()).await?;
-                        to.write_all(b"\n").await?;
-                    }
+                    let problem = format!("the reply has {size} bytes, and {MESSAGE_BYTES_MAX} is the limit");
+                    reader.too_long((&head, &tail), &problem, &MessageOrigin::Pipe)
+                }
+            };
+            for message in messages {
+                if to.send(message).await.is_err() {
+                    return Ok(());
                 }
             }
-            to.flush().await?;
         }
     }
 }
@@ -91,52 +132,32 @@ impl LineBuffer {
     }
 }
 
-/// The answer that stands in for a reply which is too long. `None` = it says of no call that it is its reply.
-fn error_reply(head: &[u8], tail: &[u8], size: usize) -> Option<Value> {
-    let id = leading_id(head).or_else(|| trailing_id(tail))?;
-    let message = format!("the reply has {size} bytes, and {MESSAGE_BYTES_MAX} is the limit");
-    Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": UNREADABLE_REPLY, "message": message}}))
-}
-
-/// `{"jsonrpc":"2.0","id":7,"result":…`: before anything that could hold an `id` of its own.
-fn leading_id(head: &[u8]) -> Option<u64> {
-    let text = String::from_utf8_lossy(head);
-    let fields = text.split("\"result\"").next()?;
-    if fields.matches(['{', '[']).count() != 1 {
-        return None;
-    }
-    parse_id(fields)
-}
-
-/// `…},"jsonrpc":"2.0","id":7}`, as the TypeScript SDK writes it.
-fn trailing_id(tail: &[u8]) -> Option<u64> {
-    let text = String::from_utf8_lossy(tail);
-    let text = text.trim_end().strip_suffix('}')?;
-    // After the last bracket nothing is nested any more.
-    let fields = &text[text.rfind(['}', ']'])? + 1..];
-    parse_id(fields)
-}
-
-/// Ids are ours, and numbers.
-fn parse_id(fields: &str) -> Option<u64> {
-    let rest = fields.split("\"id\"").nth(1)?.trim_start().strip_prefix(':')?.trim_start();
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    rest[..end].parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::AsyncReadExt;
+    use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, JsonRpcMessage, RequestId};
 
-    async fn pumped(input: &[u8]) -> (String, TaskOnly) {
-        let (to, mut from) = tokio::io::duplex(1024 * 1024);
-        let task_only = TaskOnly::default();
-        let mut out = String::new();
-        let (copied, read) = tokio::join!(pump(input, to, task_only.clone()), from.read_to_string(&mut out));
-        copied.unwrap();
-        read.unwrap();
-        (out, task_only)
+    /// Replies to these calls that a server's output comes to: number and, of an error, message.
+    async fn check(calls: &[i64], output: Vec<u8>, expected: &[(i64, &str)]) {
+        let reader = MessageReader::default();
+        for id in calls {
+            let call = CallToolRequest::new(CallToolRequestParams::new("echo"));
+            reader
+                .sent(&JsonRpcMessage::request(ClientRequest::CallToolRequest(call), RequestId::Number(*id)));
+        }
+        let (sender, mut messages) = mpsc::channel(100);
+        read_lines(&output[..], sender, reader).await.unwrap();
+        let mut replies = Vec::new();
+        while let Some(message) = messages.recv().await {
+            let (reply, id) = message.into_result().expect("no reply");
+            replies.push((
+                id.unwrap().to_string(),
+                reply.err().map_or_else(String::new, |error| error.message.into()),
+            ));
+        }
+        let expected: Vec<_> =
+            expected.iter().map(|(id, message)| (id.to_string(), (*message).to_owned())).collect();
+        assert_eq!(replies, expected);
     }
 
     fn long_reply(front: &str, end: &str) -> Vec<u8> {
@@ -163,43 +184,20 @@ mod tests {
                 None,
             ),
         ];
-        for (front, end, id) in shapes.map(|(front, end, id)| (front, end, id)) {
-            let mut input = long_reply(front, end);
-            input.extend_from_slice(b"{\"next\":1}\n");
-            let (out, _) = pumped(&input).await;
-            let mut lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-            assert_eq!(lines.pop(), Some(json!({"next": 1})));
-            assert_eq!(lines.first().and_then(|line| line["id"].as_u64()), id, "{front}");
-            if let Some(line) = lines.first() {
-                assert!(line["error"]["message"].as_str().unwrap().contains("is the limit"));
-            }
+        for (front, end, id) in shapes {
+            let mut output = long_reply(front, end);
+            let size = output.len();
+            output.extend_from_slice(b"{\"id\":1,\"result\":{}}\n");
+            let error = format!("the reply has {size} bytes, and {MESSAGE_BYTES_MAX} is the limit");
+            let mut expected: Vec<(i64, &str)> = id.map(|id| (id, error.as_str())).into_iter().collect();
+            expected.push((1, ""));
+            check(&[1, 3, 7, 12], output, &expected).await;
         }
     }
 
     #[tokio::test]
-    async fn other_lines_pass_as_they_are_and_an_unfinished_one_does_not() {
-        let input = b"{\"a\":1}\nnot json \xff\n\n{\"torn\"";
-        let (out, _) = pumped_lossy(input).await;
-        assert_eq!(out, b"{\"a\":1}\nnot json \xff\n\n");
-    }
-
-    async fn pumped_lossy(input: &[u8]) -> (Vec<u8>, TaskOnly) {
-        let (to, mut from) = tokio::io::duplex(1024);
-        let mut out = Vec::new();
-        let (copied, read) = tokio::join!(pump(input, to, TaskOnly::default()), from.read_to_end(&mut out));
-        copied.unwrap();
-        read.unwrap();
-        (out, TaskOnly::default())
-    }
-
-    #[tokio::test]
-    async fn tools_that_run_as_tasks_only_are_noticed() {
-        let list = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [
-            {"name": "research", "execution": {"taskSupport": "required"}},
-            {"name": "echo", "execution": {"taskSupport": "optional"}},
-            {"name": "add"},
-        ]}});
-        let (_, task_only) = pumped(format!("{list}\n").as_bytes()).await;
-        assert!(task_only.contains("research") && !task_only.contains("echo") && !task_only.contains("add"));
+    async fn a_reply_is_a_whole_line() {
+        let output = b"{\"id\":1,\"result\":{}}\nnot json \xff\n\r\n{\"id\":2,\"result\":{}}\r\n{\"id\":3,\"result\":{}}";
+        check(&[1, 2, 3], output.to_vec(), &[(1, ""), (2, "")]).await;
     }
 }

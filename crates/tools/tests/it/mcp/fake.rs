@@ -1,6 +1,7 @@
 //! A small MCP server on stdin and stdout that does as it is told, wrong things too. Written against the protocol, not
 //! with an SDK: what two programs of one author misunderstand in the same way shows nowhere else.
 
+use super::any_reply;
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -152,10 +153,14 @@ impl Server {
             "ask_again",
             "deep_answer",
             "wrong_id",
+            "raw",
         ];
         tools.extend(plain.map(|name| json!({"name": name, "inputSchema": nothing})));
         if has_grown {
             tools.push(json!({"name": "newcomer", "inputSchema": nothing}));
+        }
+        if let Ok(Value::Array(odd)) = serde_json::from_str(&variable("ODD_TOOLS")) {
+            tools.extend(odd);
         }
         if let Ok(levels) = variable("DEEP_SCHEMA").parse() {
             tools.push(json!({"name": "deep", "inputSchema": nested(levels)}));
@@ -220,6 +225,12 @@ impl Server {
                 let wrong = json!({"content": [{"type": "text", "text": "for a text"}]});
                 send_result(&json!(id.to_string()), wrong);
                 text("for a number");
+            }
+            "raw" => {
+                send_raw(&any_reply::bytes_of(arguments["line"].as_str().unwrap_or_default(), id));
+                if arguments["then"] == true {
+                    text("afterwards");
+                }
             }
             "flood" => text(&"x".repeat(17 * 1024 * 1024)),
             "environment" => {
@@ -319,8 +330,12 @@ fn send_result(id: &Value, result: Value) {
 }
 
 fn send(message: &Value) {
+    send_raw(message.to_string().as_bytes());
+}
+
+fn send_raw(line: &[u8]) {
     let mut out = std::io::stdout().lock();
     // Whoever started us may have gone.
-    let _ = out.write_all(format!("{message}\n").as_bytes());
+    let _ = out.write_all(&[line, b"\n"].concat());
     let _ = out.flush();
 }

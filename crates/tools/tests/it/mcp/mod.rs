@@ -3,8 +3,11 @@
 
 #![cfg(all(feature = "mcp", unix))]
 
+mod any_reply;
 mod fake;
 pub mod harness;
+mod http_server;
+mod odd_servers;
 mod pausing;
 
 use harness::{McpHarness, PATIENCE, fake_server, has, is_down, is_up, pass};

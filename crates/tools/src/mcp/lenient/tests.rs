@@ -1,0 +1,172 @@
+//! From the bytes of a message to what the SDK is given.
+
+use super::*;
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ListToolsRequest};
+
+fn sent(reader: &MessageReader, id: i64, request: ClientRequest) {
+    reader.sent(&JsonRpcMessage::request(request, RequestId::Number(id)));
+}
+
+/// A reader with a list (1) and two calls (7 and 8) that wait.
+fn reader(ids: &[i64]) -> MessageReader {
+    let reader = MessageReader::default();
+    for id in ids {
+        let request = match id {
+            1 => ClientRequest::ListToolsRequest(ListToolsRequest::default()),
+            _ => ClientRequest::CallToolRequest(CallToolRequest::new(CallToolRequestParams::new("echo"))),
+        };
+        sent(&reader, *id, request);
+    }
+    reader
+}
+
+/// Each reply as its number and `ok`, or the message of its error.
+fn replies(messages: Vec<ServerJsonRpcMessage>) -> Vec<String> {
+    let reply = |message: ServerJsonRpcMessage| match message {
+        JsonRpcMessage::Response(response) => format!("{} ok", response.id),
+        JsonRpcMessage::Error(error) => format!("{} {}", error.id.unwrap(), error.error.message),
+        other => format!("{other:?}").split('(').next().unwrap_or_default().to_owned(),
+    };
+    messages.into_iter().map(reply).collect()
+}
+
+/// With these requests waiting, what a line of a program comes to.
+fn check(waiting: &[i64], line: &str, expected: &[&str]) {
+    let read = replies(reader(waiting).read(line.as_bytes(), &MessageOrigin::Pipe));
+    assert_eq!(read, expected, "{line:.120}");
+}
+
+fn nested(levels: usize) -> String {
+    format!("{}1{}", r#"{"a":["#.repeat(levels / 2), "]}".repeat(levels / 2))
+}
+
+#[test]
+fn a_reply_is_read_whatever_is_odd_around_it() {
+    for line in [
+        r#"{"jsonrpc":"2.0","id":7,"result":{"content":[]}}"#,
+        r#"{"id":7.0,"result":{"content":[]},"error":null,"method":null}"#,
+        "\u{feff}{\"id\":7,\"result\":{}}",
+        r#"{"jsonrpc":2,"id":7,"result":"done","more":[]}"#,
+        r#"[{"jsonrpc":"2.0","id":7,"result":{"content":[]}},7,null]"#,
+        r#"{"id":7,"result":{"content":[{"type":"text","text":"caf\udce9"}],"structuredContent":{"mean":NaN}}}"#,
+    ] {
+        check(&[7, 8], line, &["7 ok"]);
+    }
+    let mut latin1 = br#"{"id":7,"result":{"content":[{"type":"text","text":"caf"#.to_vec();
+    latin1.extend_from_slice(b"\xe9\"}]}}");
+    assert_eq!(replies(reader(&[7]).read(&latin1, &MessageOrigin::Pipe)), ["7 ok"]);
+    check(&[7], r#"{"id":7,"error":{"code":"-1","message":"no"}}"#, &["7 no"]);
+    check(&[7], r#"{"id":7,"error":"no"}"#, &["7 no"]);
+    check(&[7], r#"{"id":7,"error":{"code":1e300,"message":["no"]}}"#, &["7 [\"no\"]"]);
+}
+
+#[test]
+fn a_reply_that_is_no_json_ends_its_call_at_once_and_no_other() {
+    let at = |byte: usize| format!("7 its reply is no JSON: not a JSON value at byte {byte}");
+    check(&[7, 8], r#"{"jsonrpc":"2.0","id":7,"result":{"a":oops}}"#, &[&at(38)]);
+    check(&[7, 8], r#"{"result":{"a":oops,"id":8},"jsonrpc":"2.0","id":7}"#, &[&at(15)]);
+    check(
+        &[7, 8],
+        r#"{"id":7,"#,
+        &["7 its reply is no JSON: a member name in quotes was expected at byte 8"],
+    );
+    check(
+        &[7],
+        r#"{"jsonrpc":"2.0","result":{"content":["#,
+        &["7 its reply is no JSON: the text ends where a value was expected at byte 38"],
+    );
+    // The one of two that it belongs to is not known.
+    check(&[7, 8], r#"{"jsonrpc":"2.0","result":{"content":["#, &[]);
+    // An error that names nobody belongs to the only one that waits.
+    check(
+        &[7],
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
+        &["7 Parse error"],
+    );
+    check(&[7, 8], r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#, &[]);
+    check(&[7], r#"{"jsonrpc":"2.0","result":{}}"#, &["7 its reply names no request"]);
+}
+
+#[test]
+fn lines_that_are_no_replies_end_nothing() {
+    for line in [
+        "Server started",
+        "",
+        "{",
+        "{}",
+        "[]",
+        "[1, 2",
+        "null",
+        r#"{"jsonrpc": "2.0""#,
+        r#"{"level":"info","msg":"started"}"#,
+        r#"{"level":"info","msg":"started""#,
+        r#"{"method":"notifications/message","params":{"id":7,"result":oops}}"#,
+        r#"{"jsonrpc":"2.0","id":"7","result":{}}"#,
+        r#"{"error":{"code":1,"message":"no"},"id" : "7"}"#,
+        r#"{"jsonrpc":"2.0","id":999,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":7.5,"result":{}}"#,
+    ] {
+        check(&[7], line, &[]);
+    }
+    check(&[], r#"{"id":7,"result":oops}"#, &[]);
+    check(&[7], r#"{"id":7,"method":"roots/list"}"#, &["Request"]);
+}
+
+#[test]
+fn the_answer_to_a_post_is_an_answer_to_its_request() {
+    let origin = MessageOrigin::Response(8);
+    let read = |line: &str| replies(reader(&[7, 8]).read(line.as_bytes(), &origin));
+    assert_eq!(read(r#"{"result":{"content":[]}}"#), ["8 ok"]);
+    assert_eq!(read(r#"{"id":null,"error":{"message":"no"}}"#), ["8 no"]);
+    assert_eq!(read(r#"{"result":oops}"#), ["8 its reply is no JSON: not a JSON value at byte 10"]);
+    assert_eq!(read(r#"{"id":"8","result":{}}"#), [""; 0]);
+    let stream = |line: &str| replies(reader(&[7]).read(line.as_bytes(), &MessageOrigin::Stream));
+    assert_eq!(stream(r#"{"id":7,"result":oops}"#), ["7 its reply is no JSON: not a JSON value at byte 17"]);
+    assert_eq!(stream(r#"{"result":oops}"#), [""; 0]);
+}
+
+#[test]
+fn the_deep_tool_of_a_list_is_cut_and_its_neighbors_stay() {
+    let good = r#"{"name":"good","inputSchema":{"type":"object"}}"#;
+    let list = |schema: &str| {
+        format!(
+            r#"{{"id":1,"result":{{"tools":[{good},{{"name":"deep","inputSchema":{{"a":{schema}}}}}]}}}}"#
+        )
+    };
+    for levels in [10, 100_000] {
+        let read = reader(&[1]).read(list(&nested(levels)).as_bytes(), &MessageOrigin::Pipe);
+        let [JsonRpcMessage::Response(response)] = &read[..] else { panic!("{levels} {read:?}") };
+        let ServerResult::ListToolsResult(page) = &response.result else { panic!("{levels} {read:?}") };
+        let names: Vec<&str> = page.tools.iter().map(|tool| tool.name.as_ref()).collect();
+        assert_eq!(names, ["good", "deep"], "{levels}");
+    }
+}
+
+#[test]
+fn any_other_deep_reply_fails_its_call_and_a_deep_request_can_be_refused() {
+    let deep = nested(400);
+    let reply = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"structuredContent":{deep}}}}}"#);
+    check(&[7, 8], &reply, &["7 the reply nests deeper than 100 levels"]);
+    check(&[7], &format!(r#"{{"method":"notifications/message","params":{deep}}}"#), &[]);
+    check(&[7], &format!(r#"{{"id":3,"method":"elicitation/create","params":{deep}}}"#), &["Request"]);
+    check(&[7], &"[".repeat(1_000_000), &[]);
+}
+
+#[test]
+fn a_handshake_hears_no_answer_to_the_probe_before_it_and_calls_that_wait_go_on() {
+    use rmcp::model::{ClientCapabilities, ClientConfig, DiscoverRequest, Implementation, InitializeRequest};
+    let reader = reader(&[7]);
+    sent(
+        &reader,
+        6,
+        ClientRequest::DiscoverRequest(DiscoverRequest {
+            method: Default::default(),
+            params: Default::default(),
+            extensions: Default::default(),
+        }),
+    );
+    let config = ClientConfig::new(ClientCapabilities::default(), Implementation::new("test", "1"));
+    sent(&reader, 9, ClientRequest::InitializeRequest(InitializeRequest::new(config)));
+    assert_eq!(replies(reader.read(br#"{"id":6,"result":{}}"#, &MessageOrigin::Pipe)), [""; 0]);
+    assert_eq!(replies(reader.read(br#"{"id":7,"result":{}}"#, &MessageOrigin::Pipe)), ["7 ok"]);
+}

@@ -1,0 +1,192 @@
+//! Replies of every shape, one for each seed: sound ones by the protocol's schema, with anything done to them.
+
+use serde_json::{Map, Value, json};
+
+/// Stands for the number of the request.
+const ID: &str = "@ID@";
+/// Texts that become what no JSON library writes.
+const TOKENS: [(&str, &str); 7] = [
+    ("\"@NAN@\"", "NaN"),
+    ("\"@INFINITY@\"", "-Infinity"),
+    ("\"@HUGE@\"", "1e999"),
+    ("@SURROGATE@", "\\udce9"),
+    ("@CONTROL@", "\u{1}\t"),
+    ("@ESCAPE@", "\\x41"),
+    ("\"@BARE@\"", "oops"),
+];
+/// Stands for a byte that is no UTF-8.
+const BYTE: &str = "@BYTE@";
+
+/// A reply and what must come of it.
+pub struct AnyReply {
+    pub seed: u64,
+    /// With placeholders.
+    pub line: String,
+    /// It says whose it is, so that its call must end by it.
+    pub names_its_call: bool,
+}
+
+/// The bytes that a server sends for a line with placeholders.
+pub fn bytes_of(line: &str, id: &Value) -> Vec<u8> {
+    let mut text = line.replace(ID, &id.to_string());
+    for (token, becomes) in TOKENS {
+        text = text.replace(token, becomes);
+    }
+    text = text.replace("\"@DEEP@\"", &format!("{}{}", "[".repeat(3_000), "]".repeat(3_000)));
+    let mut bytes = Vec::new();
+    for (index, part) in text.split(BYTE).enumerate() {
+        if index > 0 {
+            bytes.push(0xE9);
+        }
+        bytes.extend_from_slice(part.as_bytes());
+    }
+    bytes
+}
+
+/// The reply of a seed to a call or, if `is_list`, to `tools/list`.
+pub fn any_reply(seed: u64, is_list: bool) -> AnyReply {
+    let mut random = Random(seed);
+    let mut result = if is_list { sound_list() } else { sound_result() };
+    for _ in 0..random.below(5) {
+        mutate(&mut result, &mut random);
+    }
+    let mut text = result.to_string();
+    let torn = random.one_in(6);
+    if torn {
+        cut(&mut text, &mut random);
+    }
+    let end = if torn && random.one_in(2) { "" } else { "}" };
+    let (line, names_its_call) = match random.below(12) {
+        0..=6 => (format!(r#"{{"jsonrpc":"2.0","id":{ID},"result":{text}{end}"#), true),
+        7 => (format!(r#"{{"id":{ID},"error":{text}{end}"#), true),
+        8 => (format!(r#"{{"result":{text},"jsonrpc":"2.0","id":{ID}}}"#), !torn),
+        9 => {
+            (format!(r#"[{{"jsonrpc":"2.0","id":{ID},"result":{text}}}]"#), !torn && !text.contains("@BARE@"))
+        }
+        10 => (format!(r#"{{"jsonrpc":"2.0","id":{},"result":{text}{end}"#, odd_id(&mut random)), false),
+        _ => (text, false),
+    };
+    // A deep batch is no batch, and what is no JSON in one cannot be put to a call.
+    let names_its_call = names_its_call && !(line.starts_with('[') && line.contains("@DEEP@"));
+    // In an envelope whose number comes last, a torn or bare inside may hold anything that looks like its end.
+    let names_its_call = names_its_call && !(line.starts_with("{\"result\"") && line.contains("@BARE@"));
+    AnyReply { seed, line, names_its_call }
+}
+
+fn odd_id(random: &mut Random) -> &'static str {
+    ["null", "\"@ID@\"", "[]", "7.5", "-1", "1e999", "{\"id\":@ID@}"][random.below(7)]
+}
+
+fn sound_result() -> Value {
+    json!({
+        "resultType": "complete", "isError": false, "structuredContent": {"rows": [{"id": 1, "name": "one"}]}, "_meta": {"a": 1},
+        "content": [
+            {"type": "text", "text": "hello", "annotations": {"audience": ["user", "assistant"], "priority": 0.5}},
+            {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+            {"type": "audio", "data": "UklGRgAAAABXQVZF", "mimeType": "audio/wav"},
+            {"type": "resource_link", "uri": "demo://1", "name": "one", "size": 3, "icons": [{"src": "demo://i"}]},
+            {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "inside"}},
+            {"type": "resource", "resource": {"uri": "file:///b", "mimeType": "image/png", "blob": "iVBORw0KGgo="}},
+        ],
+    })
+}
+
+fn sound_list() -> Value {
+    let schema =
+        json!({"type": "object", "properties": {"q": {"type": "string", "minLength": 1}}, "required": ["q"]});
+    let tool = |name: &str| {
+        json!({
+            "name": name, "title": "Title", "description": "Text", "inputSchema": schema, "outputSchema": schema,
+            "annotations": {"title": "Hint", "readOnlyHint": true}, "icons": [{"src": "demo://i", "sizes": ["48x48"]}],
+            "execution": {"taskSupport": "optional"}, "_meta": {"a": 1},
+        })
+    };
+    json!({"tools": [tool("one"), tool("two"), tool("three")], "ttlMs": 60_000, "cacheScope": "private", "_meta": {}})
+}
+
+/// One change somewhere.
+fn mutate(value: &mut Value, random: &mut Random) {
+    let descends = !random.one_in(3);
+    match value {
+        Value::Object(fields) if descends && !fields.is_empty() => {
+            let name = fields.keys().nth(random.below(fields.len())).cloned().unwrap_or_default();
+            match random.below(8) {
+                0 => drop(fields.remove(&name)),
+                1 => {
+                    let moved = fields.remove(&name).unwrap_or_default();
+                    fields.insert(
+                        ["type", "id", "nextCursor", "resultType", "odd @SURROGATE@"][random.below(5)].into(),
+                        moved,
+                    );
+                }
+                _ => mutate(&mut fields[&name], random),
+            }
+        }
+        Value::Array(items) if descends && !items.is_empty() => {
+            let index = random.below(items.len());
+            match random.below(6) {
+                0 => drop(items.remove(index)),
+                1 => items.push(items[index].clone()),
+                _ => mutate(&mut items[index], random),
+            }
+        }
+        value => *value = anything(random),
+    }
+}
+
+fn anything(random: &mut Random) -> Value {
+    let token = |token: &str| Value::from(token.trim_matches('"'));
+    match random.below(25) {
+        0 => Value::Null,
+        1 => json!(true),
+        2 => json!(false),
+        3 => json!(-1),
+        4 => json!(u64::MAX),
+        5 => json!(1e300),
+        6 => json!(""),
+        7 => json!("input_required"),
+        8 => json!("task"),
+        9 => json!("data:image/png;base64,iVBORw0KGgo"),
+        10 => json!([]),
+        11 => json!({}),
+        12 => json!([null, 1, "two", {"three": [4]}]),
+        13 => json!({"type": "text"}),
+        14 => json!("x".repeat(100_000)),
+        15 => Value::Object(
+            (0..300).map(|index| (format!("field{index}"), json!(index))).collect::<Map<_, _>>(),
+        ),
+        16 => json!("@DEEP@"),
+        17 => json!(BYTE),
+        index => token(TOKENS[(index - 18) % TOKENS.len()].0),
+    }
+}
+
+/// Ends a text anywhere, but not inside of a placeholder.
+fn cut(text: &mut String, random: &mut Random) {
+    let mut end = random.below(text.len().max(1));
+    while !text.is_char_boundary(end) || text[..end].matches('@').count() % 2 == 1 {
+        end -= 1;
+    }
+    text.truncate(end);
+}
+
+/// SplitMix64: a seed is a reply for ever.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+}

@@ -1,0 +1,326 @@
+//! One odd thing from a server costs that thing alone.
+
+use super::any_reply::any_reply;
+use super::harness::{McpHarness, fake_server, has, is_up, pass};
+use super::http_server::{HttpList, HttpServer};
+use super::{HOUR_MS, messages, soon, text};
+use serde_json::{Value, json};
+use std::time::Duration;
+use throughline_tools::mcp::{McpLimits, McpServer, PinStore, ProtocolEra};
+use throughline_wire::CallOutcome;
+
+/// Replies in a normal run. `cargo xtask verify --only mcp` sends more.
+const REPLIES: u64 = 300;
+
+fn replies() -> u64 {
+    let count = std::env::var("THROUGHLINE_MCP_REPLIES").ok();
+    count.map_or(REPLIES, |count| count.parse().expect("THROUGHLINE_MCP_REPLIES is a number"))
+}
+
+async fn http_harness(server: &HttpServer, timeout_ms: u64) -> McpHarness {
+    let url = Some(server.state().url.clone());
+    let total_timeout_ms = 2 * timeout_ms;
+    let era = ProtocolEra::V2025_11_25;
+    let settings = McpServer { url, timeout_ms, total_timeout_ms, era, ..McpServer::default() };
+    let limits = McpLimits { list_debounce: Duration::ZERO, ..super::harness::limits() };
+    let harness = McpHarness::limited("fake", settings, PinStore::in_memory(), limits).await;
+    harness.until(|toolbox| has(toolbox, "fake.echo")).await;
+    harness
+}
+
+async fn echoes(harness: &McpHarness, after: &str) {
+    let outcome = harness.call("echo", json!({"text": "still there"})).await;
+    assert!(
+        matches!(&outcome, CallOutcome::Done(output) if output.text == "still there"),
+        "{after}: {outcome:?}"
+    );
+}
+
+/// A reply whose call has ended, and not because its time was up.
+fn assert_ended(outcome: &CallOutcome, seed: u64, line: &str) {
+    let is_silent = matches!(outcome, CallOutcome::TimedOut { .. });
+    let report = format!("{outcome:?}");
+    assert!(!is_silent && !report.contains("panicked"), "seed {seed}: {report:.300}\n{line:.2000}");
+}
+
+#[tokio::test]
+async fn no_reply_of_a_program_costs_more_than_its_own_call() {
+    let harness = McpHarness::start(fake_server(&[])).await;
+    harness.until(is_up).await;
+    for seed in 0..replies() {
+        let reply = any_reply(seed, false);
+        // What is no reply is passed over, and the one after it counts.
+        let outcome = harness.call("raw", json!({"line": reply.line, "then": true})).await;
+        assert_ended(&outcome, reply.seed, &reply.line);
+        let is_ignored = matches!(&outcome, CallOutcome::Done(output) if output.text == "afterwards");
+        assert!(!(reply.names_its_call && is_ignored), "seed {seed} is ignored: {:.2000}", reply.line);
+        echoes(&harness, &reply.line).await;
+    }
+    assert_eq!(harness.starts(), 1, "it was started again");
+    harness.stop().await;
+}
+
+#[tokio::test]
+async fn no_reply_over_http_costs_more_than_its_own_call() {
+    let server = HttpServer::start().await;
+    let harness = http_harness(&server, 50_000).await;
+    for seed in 0..replies() {
+        let reply = any_reply(seed, false);
+        let kind = ["json", "events", "text"][(seed % 3) as usize];
+        let outcome = harness.call("raw", json!({"line": reply.line, "kind": kind})).await;
+        assert_ended(&outcome, reply.seed, &reply.line);
+        echoes(&harness, &reply.line).await;
+    }
+    assert_eq!(server.state().sessions, 1, "the connection was made again");
+    harness.stop().await;
+}
+
+#[tokio::test]
+async fn no_page_of_a_list_costs_more_than_itself() {
+    let server = HttpServer::start().await;
+    let harness = http_harness(&server, 50_000).await;
+    for seed in 0..replies() {
+        let before = {
+            let mut state = server.state();
+            state.list = HttpList::AnySecondPage(seed);
+            state.pages
+        };
+        // Its status is a reason to ask for the list.
+        harness.call("refuse", json!({})).await;
+        soon(server.until(|state| state.pages >= before + 2)).await;
+        echoes(&harness, &any_reply(seed, true).line).await;
+    }
+    assert_eq!(server.state().sessions, 1, "the connection was made again");
+    for tool in ["echo", "hang", "refuse", "raw"] {
+        assert!(has(&harness.toolbox, &format!("fake.{tool}")), "{tool} is lost");
+    }
+    harness.stop().await;
+}
+
+#[tokio::test]
+async fn one_odd_definition_is_one_fault_and_the_other_tools_work() {
+    let odd = json!([
+        {"name": "no_schema"},
+        {"name": "null_schema", "inputSchema": null},
+        {"name": "number", "inputSchema": 7},
+        {"description": "no name", "inputSchema": {"type": "object"}},
+        {"name": "hints", "inputSchema": {"type": "object", "properties": null}, "outputSchema": null,
+         "annotations": {"readOnlyHint": "yes"}, "icons": "demo://i", "description": 7},
+        "none at all",
+    ]);
+    let faults =
+        ["its `inputSchema` is a number, and no schema", "has no name", "is a text, and no definition"];
+    let program = McpHarness::start(fake_server(&[("ODD_TOOLS", &odd.to_string())])).await;
+    let server = HttpServer::start().await;
+    server.state().list = HttpList::With(odd);
+    let remote = http_harness(&server, 50_000).await;
+    for harness in [program, remote] {
+        harness.until(|toolbox| has(toolbox, "fake.hints") && toolbox.faults().len() == faults.len()).await;
+        let found = messages(&harness.toolbox.faults());
+        for fault in faults {
+            assert!(found.iter().any(|found| found.contains(fault)), "{fault}: {found:?}");
+        }
+        let number = harness.toolbox.faults().into_iter().find_map(|fault| fault.tool);
+        assert_eq!(number, Some("fake.number".into()));
+        for tool in ["no_schema", "null_schema", "hints", "echo"] {
+            assert!(has(&harness.toolbox, &format!("fake.{tool}")), "{tool}");
+        }
+        echoes(&harness, "odd definitions").await;
+        harness.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_that_does_not_advance_ends_the_list() {
+    let server = HttpServer::start().await;
+    server.state().list = HttpList::SameCursor;
+    let harness = http_harness(&server, 50_000).await;
+    harness.until(|toolbox| !toolbox.faults().is_empty()).await;
+    let faults = messages(&harness.toolbox.faults());
+    assert_eq!(
+        faults,
+        ["its list of tools comes back to a cursor that it gave before, and is read to there"]
+    );
+    assert_eq!(server.state().pages, 2);
+    echoes(&harness, "the same cursor").await;
+    harness.stop().await;
+}
+
+#[tokio::test]
+async fn a_list_that_is_refused_later_takes_no_tool_away() {
+    let server = HttpServer::start().await;
+    let harness = http_harness(&server, 50_000).await;
+    server.state().list = HttpList::Refused;
+    harness.call("refuse", json!({})).await;
+    harness.until(|toolbox| !toolbox.faults().is_empty()).await;
+    let fault = messages(&harness.toolbox.faults()).remove(0);
+    assert!(fault.contains("it does not list its tools: not today"), "{fault}");
+    echoes(&harness, "a refused list").await;
+    server.state().list = HttpList::Sound;
+    harness.until(|toolbox| toolbox.faults().is_empty()).await;
+    assert_eq!(server.state().sessions, 1);
+    harness.stop().await;
+}
+
+#[tokio::test]
+async fn a_reply_that_strict_parsers_refuse_is_read_or_ends_its_call_at_once() {
+    let reply = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":@ID@,"result":{result}}}"#);
+    let table = [
+        (reply(r#"{"content":[{"type":"text","text":"caf@SURROGATE@.txt"}]}"#), Ok("caf\u{fffd}.txt")),
+        (reply(r#"{"content":[{"type":"text","text":"caf@BYTE@.txt"}]}"#), Ok("caf\u{fffd}.txt")),
+        (
+            reply(r#"{"content":[{"type":"text","text":"mean"}],"structuredContent":{"mean":"@NAN@"}}"#),
+            Ok("mean\n{\"mean\":null}"),
+        ),
+        (reply(r#"{"content":["@BARE@"]}"#), Err(": its reply is no JSON: not a JSON value at byte ")),
+        (
+            r#"{"jsonrpc":"2.0","id":@ID@,"result":{"content":["#.to_owned(),
+            Err(": its reply is no JSON: the text ends where a value was expected at byte "),
+        ),
+    ];
+    let program = McpHarness::start(McpServer {
+        timeout_ms: HOUR_MS,
+        total_timeout_ms: 2 * HOUR_MS,
+        ..fake_server(&[])
+    })
+    .await;
+    program.until(is_up).await;
+    let server = HttpServer::start().await;
+    let remote = http_harness(&server, HOUR_MS).await;
+    for harness in [program, remote] {
+        // Another call waits all the time.
+        let (other, cancel) = harness.prepared("hang", json!({}));
+        let other = tokio::spawn(harness.running(other));
+        for (line, expected) in &table {
+            for kind in ["json", "events"] {
+                if kind == "events" && line.contains("@BYTE@") {
+                    // Events are UTF-8, or their stream is broken.
+                    continue;
+                }
+                let outcome = harness.call("raw", json!({"line": line, "kind": kind})).await;
+                match (expected, &outcome) {
+                    (Ok(expected), CallOutcome::Done(output)) => assert_eq!(output.text, *expected, "{line}"),
+                    (Err(expected), CallOutcome::Unknown { message: Some(message), .. }) => {
+                        assert!(
+                            message.contains("MCP server `fake`") && message.contains(expected),
+                            "{message}"
+                        );
+                    }
+                    _ => panic!("{line}: {outcome:?}"),
+                }
+            }
+        }
+        assert!(!other.is_finished(), "another call ended");
+        cancel.cancel();
+        assert!(matches!(soon(other).await.unwrap(), CallOutcome::Cancelled(_)));
+        echoes(&harness, "replies that are no JSON").await;
+        harness.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_over_http_that_is_none_ends_its_call_at_once() {
+    let server = HttpServer::start().await;
+    let harness = http_harness(&server, HOUR_MS).await;
+    for (kind, line, expected) in [
+        ("json", "<html>", "its reply is no JSON"),
+        ("json", "", "its reply is no JSON"),
+        ("json", "{}", "its answer holds no reply to the request"),
+        ("json", r#"{"id":"@ID@","result":{}}"#, "its answer holds no reply to the request"),
+        ("text", "<html>", "its answer is `text/plain`, and neither JSON nor events"),
+        ("events", "ping", "ended before it had answered"),
+    ] {
+        let outcome = harness.call("raw", json!({"line": line, "kind": kind})).await;
+        assert_ended(&outcome, 0, line);
+        let report = format!("{outcome:?}");
+        assert!(report.contains(expected), "{kind} {line}: {report}");
+    }
+    echoes(&harness, "answers that are none").await;
+    assert_eq!(server.state().sessions, 1);
+    harness.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_over_http_that_was_restarted_is_initialized_again() {
+    let server = HttpServer::start().await;
+    let harness = http_harness(&server, HOUR_MS).await;
+    // Between calls: the next one is sent again in the new session, and nobody has acted on it before.
+    server.forget_session();
+    echoes(&harness, "a restart between calls").await;
+    assert_eq!(server.state().sessions, 2);
+    assert_eq!(server.state().calls, ["echo"]);
+
+    // In a call: the server has forgotten it, so it ends as soon as that is known, and nobody knows what it did.
+    let (call, _) = harness.prepared("hang", json!({}));
+    let running = tokio::spawn(harness.running(call));
+    soon(server.until(|state| state.calls.contains(&"hang".to_owned()))).await;
+    server.forget_session();
+    echoes(&harness, "a restart in a call").await;
+    let outcome = soon(running).await.unwrap();
+    let CallOutcome::Unknown { message: Some(message), .. } = &outcome else { panic!("{outcome:?}") };
+    assert!(message.contains("broke before it had answered"), "{message}");
+    assert_eq!(server.state().sessions, 3);
+    echoes(&harness, "two restarts").await;
+    harness.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_was_cancelled_or_whose_time_was_up_leaves_its_server_usable() {
+    let program = McpHarness::start(McpServer {
+        timeout_ms: HOUR_MS,
+        total_timeout_ms: 2 * HOUR_MS,
+        ..fake_server(&[])
+    })
+    .await;
+    program.until(is_up).await;
+    let server = HttpServer::start().await;
+    let url = Some(server.state().url.clone());
+    let settings =
+        McpServer { url, timeout_ms: HOUR_MS, total_timeout_ms: 2 * HOUR_MS, ..McpServer::default() };
+    let remote = McpHarness::start(settings).await;
+    remote.until(|toolbox| has(toolbox, "fake.echo")).await;
+    for (harness, is_program) in [(program, true), (remote, false)] {
+        let hangs = async |times: usize| {
+            if is_program {
+                harness.logged_times("called: hang", times).await;
+            } else {
+                soon(
+                    server.until(|state| state.calls.iter().filter(|call| *call == "hang").count() == times),
+                )
+                .await;
+            }
+        };
+        let (call, cancel) = harness.prepared("hang", json!({}));
+        let cancelled = tokio::spawn(harness.running(call));
+        hangs(1).await;
+        cancel.cancel();
+        assert!(matches!(soon(cancelled).await.unwrap(), CallOutcome::Cancelled(_)));
+        echoes(&harness, "a cancelled call").await;
+
+        let (call, _) = harness.prepared("hang", json!({}));
+        let silent = tokio::spawn(harness.running(call));
+        hangs(2).await;
+        pass(Duration::from_millis(HOUR_MS)).await;
+        let silent = soon(silent).await.unwrap();
+        assert!(matches!(silent, CallOutcome::TimedOut { limit_ms: HOUR_MS, .. }), "{silent:?}");
+        echoes(&harness, "a call whose time was up").await;
+        harness.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn structured_content_beside_a_summary_reaches_the_model_once() {
+    let harness = McpHarness::start(fake_server(&[])).await;
+    harness.until(is_up).await;
+    let orders = json!({"orders": [{"id": "ORD-7002"}]});
+    for (content, expected) in [
+        ("Found 1 order.".to_owned(), format!("Found 1 order.\n{orders}")),
+        (orders.to_string(), orders.to_string()),
+    ] {
+        let result: Value =
+            json!({"content": [{"type": "text", "text": content}], "structuredContent": orders});
+        let line = format!(r#"{{"jsonrpc":"2.0","id":@ID@,"result":{result}}}"#);
+        assert_eq!(text(&harness.call("raw", json!({"line": line})).await), expected);
+    }
+    harness.stop().await;
+}
