@@ -31,9 +31,10 @@ impl CallDeadlines {
 
     pub(super) fn of_transfer(upstream: &Upstream, transfer: TransferMode, total: Instant) -> Self {
         let (now, timeouts) = (Instant::now(), upstream.time_limits());
-        let silence = match upstream.is_on_own_network() {
-            true => FailureKind::PromptTimeout,
-            false => FailureKind::FirstByteTimeout,
+        let silence = if upstream.is_on_own_network() {
+            FailureKind::PromptTimeout
+        } else {
+            FailureKind::FirstByteTimeout
         };
         let first_byte = match transfer {
             TransferMode::Stream => total.min(now + Duration::from_millis(timeouts.first_byte_ms)),

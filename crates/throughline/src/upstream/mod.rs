@@ -368,9 +368,8 @@ impl Upstream {
 
     /// The time limits that hold.
     pub(crate) fn time_limits(&self) -> UpstreamTimeouts {
-        self.timeouts.unwrap_or(match self.is_on_own_network() {
-            true => UpstreamTimeouts::OWN_NETWORK,
-            false => UpstreamTimeouts::default(),
+        self.timeouts.unwrap_or_else(|| {
+            if self.is_on_own_network() { UpstreamTimeouts::OWN_NETWORK } else { UpstreamTimeouts::default() }
         })
     }
 

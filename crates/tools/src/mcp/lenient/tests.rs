@@ -156,15 +156,7 @@ fn any_other_deep_reply_fails_its_call_and_a_deep_request_can_be_refused() {
 fn a_handshake_hears_no_answer_to_the_probe_before_it_and_calls_that_wait_go_on() {
     use rmcp::model::{ClientCapabilities, ClientConfig, DiscoverRequest, Implementation, InitializeRequest};
     let reader = reader(&[7]);
-    sent(
-        &reader,
-        6,
-        ClientRequest::DiscoverRequest(DiscoverRequest {
-            method: Default::default(),
-            params: Default::default(),
-            extensions: Default::default(),
-        }),
-    );
+    sent(&reader, 6, ClientRequest::DiscoverRequest(DiscoverRequest::new(Default::default())));
     let config = ClientConfig::new(ClientCapabilities::default(), Implementation::new("test", "1"));
     sent(&reader, 9, ClientRequest::InitializeRequest(InitializeRequest::new(config)));
     assert_eq!(replies(reader.read(br#"{"id":6,"result":{}}"#, &MessageOrigin::Pipe)), [""; 0]);
