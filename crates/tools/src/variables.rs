@@ -5,7 +5,7 @@
 pub struct ExpandedText {
     /// The text.
     pub text: String,
-    /// What was put in, which may be secret.
+    /// Values that were put in, which may be secret.
     pub values: Vec<String>,
 }
 

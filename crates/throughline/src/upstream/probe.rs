@@ -162,6 +162,7 @@ pub(super) fn probe_error(failure: &UpstreamFailure) -> ProbeError {
         | FailureKind::PromptTimeout
         | FailureKind::IdleTimeout
         | FailureKind::TotalTimeout
+        | FailureKind::WrongAddress
         | FailureKind::Broken => ProbeFailure::Connection,
         _ => classified.failure,
     };

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// Most bytes that copies of parts of a tool's schema may add to it. What would be copied beyond may be anything.
 pub(super) const COPIED_BYTES_MAX: usize = 64 << 10;
 
-/// What copies may still add.
+/// Bytes that copies may still add.
 pub(super) struct CopyBudget {
     bytes: usize,
 }
