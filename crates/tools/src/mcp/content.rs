@@ -171,14 +171,15 @@ impl OutputBuilder {
 }
 
 /// True if the texts are the structured content already: one of them, or all of them together, or one for each element of a
-/// list. SDKs in Python put what is no object under `result`.
+/// list. An object of one member counts as its value: SDKs in Python put what is no object under `result`, the server of files puts
+/// a text under `content`.
 fn repeats(texts: &[String], structured: &Value) -> bool {
     let is_text_of = |text: &str, value: &Value| match value {
         Value::String(value) if value == text => true,
         value => serde_json::from_str::<Value>(text).is_ok_and(|parsed| is_same(&parsed, value)),
     };
     let wrapped =
-        structured.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.get("result"));
+        structured.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
     [Some(structured), wrapped].into_iter().flatten().any(|value| {
         texts.iter().any(|text| is_text_of(text, value))
             || texts.len() > 1 && is_text_of(&texts.join("\n"), value)
@@ -268,6 +269,7 @@ mod tests {
         check(&["{\"orders\":[]}"], &orders, &format!("{{\"orders\":[]}}\n{compact}"));
         // What is no object comes under `result` from SDKs in Python, and a list as one text for each element.
         check(&["sunny"], &json!({"result": "sunny"}), "sunny");
+        check(&["milk"], &json!({"content": "milk"}), "milk");
         check(&["1", "two"], &json!({"result": [1, "two"]}), "1\ntwo");
         check(&["1"], &json!({"result": [1, 2]}), "1\n{\"result\":[1,2]}");
         check(&["sunny"], &json!("sunny"), "sunny");
