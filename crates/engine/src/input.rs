@@ -270,7 +270,7 @@ pub enum FailureKind {
     Connect,
     /// Nothing came within the first-byte limit.
     FirstByteTimeout,
-    /// Nothing came within the first-byte limit from a model on the own network, which may still be reading the prompt:
+    /// Nothing came within the first-byte limit from a model on the user's network, which may still be reading the prompt:
     /// asked again it would begin anew.
     PromptTimeout,
     /// Nothing came within the idle limit.

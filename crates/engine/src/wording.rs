@@ -214,7 +214,7 @@ pub(crate) fn empty_reply() -> String {
 }
 
 pub(crate) fn thinking_alone() -> String {
-    "The model thought and wrote no answer, also when it was asked for one.".into()
+    "The model thought and wrote no answer, even when asked for one.".into()
 }
 
 /// To the model.

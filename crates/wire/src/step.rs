@@ -215,6 +215,11 @@ impl<'s> StepWriter<'s> {
         self.fragment(FragmentTarget::Text, json);
     }
 
+    /// `text` begins with all the visible text so far (and there is some).
+    pub(crate) fn is_more_of_text(&self, text: &str) -> bool {
+        matches!(&self.state.visible, VisibleText::Plain(so_far) if !so_far.is_empty() && text.starts_with(so_far))
+    }
+
     /// The whole visible text of the first choice once more. What is new at its end is passed on; where it is another
     /// text it is one that follows.
     pub(crate) fn text_snapshot(&mut self, text: &str) {
@@ -323,6 +328,17 @@ impl<'s> StepWriter<'s> {
             }
             _ => self.state.note_effect(),
         }
+    }
+
+    /// Calls of this choice so far.
+    pub(crate) fn call_count(&mut self) -> usize {
+        self.calls().count()
+    }
+
+    /// The `nth` call of a message that says once more what was streamed. False if it was not streamed.
+    pub(crate) fn repeat_call(&mut self, nth: usize, call: &CallDelta<'_>) -> bool {
+        self.state.note_effect();
+        self.with_calls(|calls, out, at| calls.apply_repeated(nth, call, out, at))
     }
 
     // --- calls whose identity is given by a block or item number ---

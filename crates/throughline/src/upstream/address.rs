@@ -77,7 +77,7 @@ impl BaseUrl {
             [".local", ".localdomain", ".lan", ".home", ".home.arpa", ".internal", ".ts.net"];
         self.is_loopback()
             || match self.0.host() {
-                // A name without a dot is one of the own network: a container's, a router's.
+                // A name without a dot is one of the user's network: a container's, a router's.
                 Some(Host::Domain(name)) => {
                     let name = name.trim_end_matches('.');
                     !name.contains('.') || SUFFIXES.iter().any(|suffix| name.ends_with(suffix))

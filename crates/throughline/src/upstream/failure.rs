@@ -160,7 +160,8 @@ fn refuses_tools(text: &str) -> bool {
             .any(|at| text.contains(at))
 }
 
-/// True if a refusal, by its [text](UpstreamErrorBody::text), names `stream_options`: the same request without it may be accepted.
+/// True if a refusal, by its [text](UpstreamErrorBody::text), names `stream_options`: the same request without it may be
+/// accepted.
 pub(crate) fn mentions_stream_options(status: u16, text: &str) -> bool {
     (400..500).contains(&status) && (text.contains("stream_options") || text.contains("include_usage"))
 }

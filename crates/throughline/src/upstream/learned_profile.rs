@@ -73,3 +73,45 @@ impl LearnedProfile {
         named.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM_OPTIONS: &str = "unknown field `stream_options`";
+    const SCHEMA: &str = "invalid schema for function 'look'";
+
+    #[track_caller]
+    fn check(dialect: Dialect, refusals: &[(ToolsInRequest, u16, &str)], is_learned: bool) -> UpstreamProfile {
+        let learned = LearnedProfile::new(dialect, UpstreamProfile::default());
+        let sent = learned.get();
+        for (tools, status, refusal) in refusals {
+            assert_eq!(learned.learn(&sent, *tools, *status, refusal), is_learned, "{refusal}");
+        }
+        learned.get()
+    }
+
+    #[test]
+    fn requests_refused_together_are_each_asked_again() {
+        let refusal = (ToolsInRequest::Absent, 400, STREAM_OPTIONS);
+        let profile = check(Dialect::OpenaiChat, &[refusal; 3], true);
+        assert!(!profile.include_usage);
+    }
+
+    #[test]
+    fn refusals_of_different_things_are_learned_beside_each_other() {
+        let refusals =
+            [(ToolsInRequest::Present, 400, STREAM_OPTIONS), (ToolsInRequest::Present, 400, SCHEMA)];
+        let profile = check(Dialect::OpenaiChat, &refusals, true);
+        assert_eq!((profile.include_usage, profile.tool_schemas), (false, ToolSchemaForm::Plain));
+    }
+
+    #[test]
+    fn what_was_not_sent_is_not_learned() {
+        check(Dialect::OpenaiChat, &[(ToolsInRequest::Absent, 400, SCHEMA)], false);
+        check(Dialect::Gemini, &[(ToolsInRequest::Present, 400, STREAM_OPTIONS)], false);
+        let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
+        learned.learn(&learned.get(), ToolsInRequest::Absent, 400, STREAM_OPTIONS);
+        assert!(!learned.learn(&learned.get(), ToolsInRequest::Absent, 400, STREAM_OPTIONS));
+    }
+}

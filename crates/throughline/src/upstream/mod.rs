@@ -127,18 +127,18 @@ impl KeyOrigin {
 pub struct UpstreamTimeouts {
     /// To connect, TLS included, in milliseconds. Default 5,000.
     pub connect_ms: u64,
-    /// From the request to the first byte of the body, in milliseconds. Default 300,000 (5 minutes), on the own network
-    /// 600,000. Does not hold for whole replies, which begin when the model has finished: only `total_ms` bounds them.
+    /// From the request to the first byte of the body, in milliseconds. Default 300,000 (5 minutes), on your own
+    /// network 600,000. Does not hold for whole replies, which begin when the model has finished: only `total_ms` bounds them.
     pub first_byte_ms: u64,
     /// Between two pieces of the body, in milliseconds. Comments and pings count as life. Default 300,000.
     pub idle_ms: u64,
     /// For one model call with all its tries and the waits between them, in milliseconds. Default 900,000 (15 minutes), on
-    /// the own network 3,600,000. A fallback has time of its own.
+    /// your own network 3,600,000. A fallback has time of its own.
     pub total_ms: u64,
 }
 
 impl UpstreamTimeouts {
-    /// Those of a model on this machine or the own network: it may read a long prompt for minutes and send nothing
+    /// Those of a model on this machine or your own network: it may read a long prompt for minutes and send nothing
     /// meanwhile (ggml-org/llama.cpp#22997), and writes slowly.
     pub const OWN_NETWORK: Self =
         Self { connect_ms: 5_000, first_byte_ms: 600_000, idle_ms: 300_000, total_ms: 3_600_000 };

@@ -225,6 +225,11 @@ impl CallAssembler {
         self.calls.iter().any(|call| call.announced)
     }
 
+    /// Calls so far, whatever became of them.
+    pub(crate) fn count(&self) -> usize {
+        self.calls.len()
+    }
+
     /// Names and argument texts of the calls so far.
     pub(crate) fn names_and_arguments(&self) -> impl Iterator<Item = (&str, &str)> {
         self.calls.iter().map(|call| (call.name.as_str(), call.text()))
@@ -471,6 +476,36 @@ impl CallAssembler {
             self.reset_arguments(slot, text, out, at);
         }
         self.append(slot, text, out, at);
+    }
+
+    /// A call of a message that repeats what was streamed (C2): the one with its id, or the `nth`, unless both its id and
+    /// its arguments are others. Its arguments are a snapshot. False if there is none.
+    pub(crate) fn apply_repeated(
+        &mut self,
+        nth: usize,
+        repeated: &CallDelta<'_>,
+        out: EventSink<'_>,
+        at: u64,
+    ) -> bool {
+        let text = match repeated.arguments {
+            Some(json) => json.as_str().unwrap_or(Cow::Borrowed(json.raw())),
+            None => Cow::Borrowed(""),
+        };
+        let by_id = self
+            .calls
+            .iter()
+            .position(|call| call.source == CallSource::Field && call.id == repeated.id && !call.id.is_empty());
+        let Some(call) = self.calls.get_mut(by_id.unwrap_or(nth)) else { return false };
+        let same_name = repeated.name.is_empty() || call.name == repeated.name;
+        let other_id = by_id.is_none() && !repeated.id.is_empty() && !call.id.is_empty();
+        if call.source != CallSource::Field
+            || !same_name
+            || other_id && call.text() != text && !value_hash(&text).is_some_and(|hash| call.is_document(hash))
+        {
+            return false;
+        }
+        self.apply_snapshot(CallSlot(by_id.unwrap_or(nth) as u32), &text, out, at);
+        true
     }
 
     /// Bytes after a seal: everything known so far is emitted again, then the rest follows.

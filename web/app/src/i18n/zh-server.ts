@@ -264,7 +264,7 @@ export const SENTENCES: Table = {
   "The upstream stopped sending.": "上游中途停止发送。",
   "Try again in a moment, or raise `idle_ms` in the timeouts of the upstream.":
     "请稍后再试，或调大上游 timeouts 中的 `idle_ms`。",
-  "The model thought and wrote no answer, also when it was asked for one.":
+  "The model thought and wrote no answer, even when asked for one.":
     "模型只进行了思考，被要求作答后仍没有写出回答。",
   "The upstream has nothing at this address.": "上游的这个地址上什么也没有。",
   "Check `base_url` of the upstream: most end with /v1, and what comes after is added.":

@@ -1,6 +1,6 @@
 //! One odd thing from a server costs that thing alone.
 
-use super::any_reply::any_reply;
+use super::any_reply::{AnyReply, any_reply};
 use super::harness::{McpHarness, fake_server, has, is_up, pass};
 use super::http_server::{HttpList, HttpServer};
 use super::{HOUR_MS, messages, soon, text};
@@ -36,11 +36,15 @@ async fn echoes(harness: &McpHarness, after: &str) {
     );
 }
 
-/// A reply whose call has ended, and not because its time was up.
-fn assert_ended(outcome: &CallOutcome, seed: u64, line: &str) {
+/// A call that gets `reply` has ended, and not because its time was up; the next call gets its answer.
+async fn costs_itself_alone(harness: &McpHarness, reply: &AnyReply, arguments: Value) -> CallOutcome {
+    let AnyReply { seed, line, .. } = reply;
+    let outcome = harness.call("raw", arguments).await;
     let is_silent = matches!(outcome, CallOutcome::TimedOut { .. });
     let report = format!("{outcome:?}");
     assert!(!is_silent && !report.contains("panicked"), "seed {seed}: {report:.300}\n{line:.2000}");
+    echoes(harness, line).await;
+    outcome
 }
 
 #[tokio::test]
@@ -50,11 +54,9 @@ async fn no_reply_of_a_program_costs_more_than_its_own_call() {
     for seed in 0..replies() {
         let reply = any_reply(seed, false);
         // What is no reply is passed over, and the one after it counts.
-        let outcome = harness.call("raw", json!({"line": reply.line, "then": true})).await;
-        assert_ended(&outcome, reply.seed, &reply.line);
+        let outcome = costs_itself_alone(&harness, &reply, json!({"line": reply.line, "then": true})).await;
         let is_ignored = matches!(&outcome, CallOutcome::Done(output) if output.text == "afterwards");
         assert!(!(reply.names_its_call && is_ignored), "seed {seed} is ignored: {:.2000}", reply.line);
-        echoes(&harness, &reply.line).await;
     }
     assert_eq!(harness.starts(), 1, "it was started again");
     harness.stop().await;
@@ -67,9 +69,7 @@ async fn no_reply_over_http_costs_more_than_its_own_call() {
     for seed in 0..replies() {
         let reply = any_reply(seed, false);
         let kind = ["json", "events", "text"][(seed % 3) as usize];
-        let outcome = harness.call("raw", json!({"line": reply.line, "kind": kind})).await;
-        assert_ended(&outcome, reply.seed, &reply.line);
-        echoes(&harness, &reply.line).await;
+        costs_itself_alone(&harness, &reply, json!({"line": reply.line, "kind": kind})).await;
     }
     assert_eq!(server.state().sessions, 1, "the connection was made again");
     harness.stop().await;

@@ -101,7 +101,9 @@ impl ChatDecoder {
                 self.delta(delta, is_first, step);
                 self.has_deltas |= is_first && has_content(delta);
             }
-            (None, Some(message)) if is_first && self.has_deltas => self.closing_message(message, step),
+            (None, Some(message)) if is_first && self.has_deltas && is_closing(choice, message, step) => {
+                self.closing_message(message, step);
+            }
             (None, Some(message)) => self.delta(message, is_first, step),
             (None, None) => {}
         }
@@ -125,13 +127,19 @@ impl ChatDecoder {
     }
 
     /// C2: the message that was streamed, whole, in the last chunk (abundantbeing/hermes-browser-extension#11,
-    /// raullenchai/Rapid-MLX#1709). It adds what is missing and nothing twice.
+    /// raullenchai/Rapid-MLX#1709). It adds what is missing and nothing twice: its n-th call is the n-th that was
+    /// streamed.
     fn closing_message(&mut self, message: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         if let Some(text) = message.nonempty("content") {
             step.text_snapshot(&text);
         }
-        for entry in message.get("tool_calls").map(JsonRef::items).unwrap_or_default() {
-            self.call_entry(entry, true, step);
+        let streamed = step.call_count();
+        for (nth, entry) in message.get("tool_calls").map(JsonRef::items).unwrap_or_default().iter().enumerate() {
+            self.call_entry(entry, true, step, |delta, step| {
+                if nth >= streamed || !step.repeat_call(nth, &delta) {
+                    step.call_delta(delta);
+                }
+            });
         }
         step.require_full_decode();
     }
@@ -162,7 +170,7 @@ impl ChatDecoder {
             // T17: an object instead of an array is one entry.
             let entries = if calls.is_object() { std::slice::from_ref(calls) } else { calls.items() };
             for entry in entries {
-                self.call_entry(entry, is_first, step);
+                self.call_entry(entry, is_first, step, |delta, step| step.call_delta(delta));
             }
         }
         // T18: the legacy form is one call without id.
@@ -228,7 +236,13 @@ impl ChatDecoder {
         }
     }
 
-    fn call_entry(&mut self, entry: &JsonRef<'_>, is_first: bool, step: &mut StepWriter<'_>) {
+    fn call_entry<'s>(
+        &mut self,
+        entry: &JsonRef<'_>,
+        is_first: bool,
+        step: &mut StepWriter<'s>,
+        apply: impl FnOnce(CallDelta<'_>, &mut StepWriter<'s>),
+    ) {
         let custom = entry.get("custom").filter(|custom| custom.is_object());
         let (function, kind) = match custom {
             Some(custom) => (Some(custom), CallKind::Custom),
@@ -238,18 +252,24 @@ impl ChatDecoder {
         let id = entry.scalar("id").unwrap_or_default();
         let arguments =
             function.and_then(|function| function.get("arguments").or_else(|| function.get("input")));
-        step.call_delta(CallDelta {
-            index: entry.get("index").and_then(JsonRef::as_i64),
-            id: &id,
-            name: &name,
-            arguments,
-            kind,
-        });
+        let index = entry.get("index").and_then(JsonRef::as_i64);
+        apply(CallDelta { index, id: &id, name: &name, arguments, kind }, step);
         if let Some(extra) = entry.get("extra_content").filter(|_| is_first) {
-            self.extra_content.push(json!({ "id": id, "value": extra.to_value() }));
+            let extra = json!({ "id": id, "value": extra.to_value() });
+            if !self.extra_content.contains(&extra) {
+                self.extra_content.push(extra);
+            }
             step.require_full_decode();
         }
     }
+}
+
+/// A `message` that is all that was streamed, and no increment of it: the reply ends with it, or its text says
+/// everything again.
+fn is_closing(choice: &JsonRef<'_>, message: &JsonRef<'_>, step: &mut StepWriter<'_>) -> bool {
+    choice.nonempty("finish_reason").is_some()
+        || step.is_finished()
+        || message.nonempty("content").is_some_and(|text| step.is_more_of_text(&text))
 }
 
 /// A delta with more than a role.

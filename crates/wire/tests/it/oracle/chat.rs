@@ -96,12 +96,24 @@ impl Choice {
         let is_delta = choice["delta"].is_object();
         let delta = if is_delta { &choice["delta"] } else { &choice["message"] };
         let says_something = !self.draft.text.is_empty() || !self.draft.calls.is_empty();
-        if !is_delta && self.has_deltas && says_something {
+        let content = delta["content"].as_str();
+        let finish = string(choice, "finish_reason").or(self.draft.finish.clone());
+        let extends =
+            content.filter(|text| !self.draft.text.is_empty() && text.starts_with(&self.draft.text));
+        if !is_delta && self.has_deltas && says_something && (finish.is_some() || extends.is_some()) {
             // The whole message, once more: its text counts instead of what was streamed.
-            if let Some(text) = delta["content"].as_str().filter(|text| text.starts_with(&self.draft.text)) {
-                self.draft.text = text.to_owned();
+            match (extends, content) {
+                (Some(text), _) => self.draft.text = text.to_owned(),
+                (None, Some(text)) if self.draft.text.is_empty() => self.draft.text = text.to_owned(),
+                _ => {}
             }
-            self.draft.finish = string(choice, "finish_reason").or(self.draft.finish.take());
+            self.draft.finish = finish;
+            let streamed = self.draft.calls.len();
+            for (nth, entry) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
+                if !self.is_repeated(streamed, nth, entry) {
+                    self.entry(entry);
+                }
+            }
             return;
         }
         self.has_deltas |= is_delta;
@@ -122,6 +134,26 @@ impl Choice {
         if let Some(reason) = string(choice, "finish_reason") {
             self.draft.finish = Some(reason);
         }
+    }
+
+    /// A call of a whole message was streamed before: under its id, or in its place with the same arguments or without
+    /// an id.
+    fn is_repeated(&mut self, streamed: usize, nth: usize, entry: &Value) -> bool {
+        let id = string(entry, "id");
+        let value = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let text = fragment(&entry["function"]["arguments"]).unwrap_or_default();
+        let by_id = self.draft.calls[..streamed].iter().position(|call| id.is_some() && call.id == id);
+        let Some(at) = by_id.or((nth < streamed).then_some(nth)) else { return false };
+        let call = &mut self.draft.calls[at];
+        let same = value(&call.text()).is_some_and(|known| value(&text) == Some(known));
+        let other_id = by_id.is_none() && id.is_some() && call.id.is_some();
+        if string(&entry["function"], "name").is_some_and(|name| name != call.name) || other_id && !same {
+            return false;
+        }
+        if !same && !text.is_empty() {
+            call.fragments = vec![text];
+        }
+        true
     }
 
     /// The first field that says something; the others repeat it.
