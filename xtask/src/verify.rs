@@ -6,7 +6,7 @@ pub(crate) mod clients;
 mod hunt;
 mod ledger;
 mod load;
-mod mcp;
+mod long_tests;
 mod paths;
 mod platforms;
 mod questions;
@@ -48,6 +48,7 @@ Usage: cargo xtask verify [--only NAME,…]
   chaos        kill -9 of the server at nine places and at random, with viewers; every mutant noticed
   hunt         families of four hundred processes that fork for ever are ended, whoever runs them
   mcp          100,000 replies of every shape from an MCP server, as a program and over HTTP, and as many pages of its tools
+  histories    100,000 simulated turns through each dialect and known upstream
   viewers      1,000 viewers that come back at once, 100 that never read: memory and lateness measured; writes
                docs/reliability.md
   load         a store of 100,000 turns made by import: searches to their first page, others while searches are abandoned, an
@@ -178,7 +179,13 @@ const PROOFS: [Proof; 22] = [
         what: "An MCP server that answers anything, 100,000 replies as a program, over HTTP and as pages of its list: no reply \
                costs more than its own call, and nothing hangs",
         command: "THROUGHLINE_MCP_REPLIES=100000 cargo test --workspace --test it mcp::odd_servers::no_",
-        run: mcp::mcp,
+        run: long_tests::mcp,
+    },
+    Proof {
+        name: "histories",
+        what: "100,000 simulated turns in histories of every shape, through each dialect and known upstream: none is refused",
+        command: "THROUGHLINE_HISTORY_TURNS=100000 cargo test --workspace --test it histories::no_upstream",
+        run: long_tests::histories,
     },
     Proof {
         name: "viewers",

@@ -54,7 +54,9 @@ pub use script::{
     ScriptFinish, ScriptMove, SpeechMove, UpstreamVendor,
 };
 pub use seen::SeenRequest;
-pub use server::{CallIdRule, FakeUpstream, FakeUpstreamHandle, ReasoningEchoRule, UpstreamHabits};
+pub use server::{
+    CallIdRule, ContentRule, FakeUpstream, FakeUpstreamHandle, ReasoningEchoRule, RoleRule, UpstreamHabits,
+};
 
 /// The examples of the page run like those of the documentation.
 #[cfg(doctest)]

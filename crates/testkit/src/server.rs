@@ -45,6 +45,75 @@ pub struct UpstreamHabits {
     pub tool_schemas: ToolSchemaRule,
     /// Most tools of a request, if there is a limit (OpenAI: 128).
     pub tools_max: Option<usize>,
+    /// Rule for the order of messages in Chat Completions.
+    pub roles: RoleRule,
+    /// Rule for what a message holds in Chat Completions.
+    pub content: ContentRule,
+    /// Fields that are no fields of Chat Completions there.
+    pub unknown_fields: &'static [&'static str],
+}
+
+impl UpstreamHabits {
+    /// Those of an upstream that Throughline knows by this name; those of api.openai.com for others.
+    ///
+    /// ```
+    /// use throughline_testkit::{RoleRule, UpstreamHabits};
+    ///
+    /// assert_eq!(UpstreamHabits::of("mistral").roles, RoleRule::Mistral);
+    /// ```
+    pub fn of(name: &str) -> Self {
+        let standard = Self::default();
+        match name {
+            "openai" | "openai-responses" | "groq" => Self { tools_max: Some(128), ..standard },
+            "deepseek" => Self {
+                reasoning: ReasoningEchoRule::TurnsWithCalls,
+                content: ContentRule::PlainText,
+                ..standard
+            },
+            "moonshot" => Self {
+                reasoning: ReasoningEchoRule::Required,
+                tool_schemas: ToolSchemaRule::Moonshot,
+                content: ContentRule::NotEmpty,
+                ..standard
+            },
+            "zhipu" | "xai" => Self { content: ContentRule::NotEmpty, ..standard },
+            "mistral" => Self {
+                call_ids: CallIdRule::Mistral,
+                roles: RoleRule::Mistral,
+                unknown_fields: &["stream_options", "prompt_cache_key", "developer"],
+                ..standard
+            },
+            "llama.cpp" | "lmstudio" => {
+                Self { tool_schemas: ToolSchemaRule::LlamaCpp, roles: RoleRule::Alternating, ..standard }
+            }
+            "vllm" => Self { roles: RoleRule::Alternating, ..standard },
+            _ => standard,
+        }
+    }
+}
+
+/// Order of messages that an upstream accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RoleRule {
+    /// Any.
+    #[default]
+    Any,
+    /// The user and the model take turns, and the user begins, as templates of models demand it.
+    Alternating,
+    /// The user does not speak right after results, and the model does not speak last: Mistral.
+    Mistral,
+}
+
+/// Content that an upstream accepts in messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContentRule {
+    /// Any.
+    #[default]
+    Any,
+    /// Words alone are a text, and no list of parts: DeepSeek.
+    PlainText,
+    /// Not blank: Moonshot, xAI.
+    NotEmpty,
 }
 
 /// Call ids that an upstream accepts.
@@ -63,8 +132,10 @@ pub enum ReasoningEchoRule {
     /// It may.
     #[default]
     Optional,
-    /// It must: DeepSeek and Kimi while thinking.
+    /// It must: Kimi while thinking.
     Required,
+    /// It must, in every message of a turn with calls: DeepSeek while thinking.
+    TurnsWithCalls,
 }
 
 /// A scriptable upstream. It listens on an address and speaks all eight dialects there at once.

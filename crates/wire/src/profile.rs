@@ -21,7 +21,8 @@ pub enum ReasoningEcho {
     /// Not at all (OpenAI, DashScope, xAI, Groq: unknown fields may be refused).
     #[default]
     None,
-    /// As `reasoning_content` on messages with tool calls, a single space if there was none (DeepSeek V3.2+, Kimi, GLM).
+    /// As `reasoning_content` on every message of a turn with tool calls, a single space if there was none (DeepSeek V3.2+,
+    /// Kimi, GLM).
     ReasoningContent,
     /// As `reasoning` (Ollama's compatible endpoint, newer vLLM).
     Reasoning,
@@ -99,6 +100,9 @@ pub struct UpstreamProfile {
     pub tool_schemas: ToolSchemaForm,
     /// Most tools of a request (OpenAI: 128). More are left out from the end, and named. Default: no limit.
     pub tools_max: Option<u32>,
+    /// The user may speak after results of tools. Default true; without, a word of the model stands between (Mistral); the
+    /// driver learns from a refusal.
+    pub user_after_tool: bool,
     /// System prompt as `developer` instead of `system` (OpenAI reasoning models). Default false.
     pub developer_role: bool,
 }
@@ -124,6 +128,7 @@ impl Default for UpstreamProfile {
             prompt_cache_key: false,
             tool_schemas: ToolSchemaForm::Standard,
             tools_max: None,
+            user_after_tool: true,
             developer_role: false,
         }
     }

@@ -85,6 +85,27 @@ impl FakeDialect {
     }
 }
 
+impl FakeDialect {
+    /// Reads a request as strictly as a provider of this format does, without a server.
+    ///
+    /// # Errors
+    /// The provider's words, if it would refuse the request.
+    ///
+    /// ```
+    /// use throughline_testkit::{FakeDialect, ReceivedRequest, UpstreamHabits};
+    ///
+    /// let body = br#"{"model": "m", "messages": []}"#.to_vec();
+    /// let request = ReceivedRequest { path: "/v1/chat/completions".into(), body, ..ReceivedRequest::default() };
+    /// let refusal = FakeDialect::OpenaiChat.read(&request, &UpstreamHabits::default()).unwrap_err();
+    /// assert!(refusal.contains("empty array"), "{refusal}");
+    /// ```
+    pub fn read(self, request: &ReceivedRequest, habits: &UpstreamHabits) -> Result<SeenRequest, String> {
+        let route = ModelRoute::of(&request.path, &request.query).filter(|route| route.dialect == self);
+        let route = route.ok_or_else(|| format!("{self} has no {}", request.path))?;
+        read(&route, request, 1, habits).map_err(|refusal| refusal.message)
+    }
+}
+
 impl std::fmt::Display for FakeDialect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())

@@ -263,6 +263,7 @@ pub struct ProfileSection {
     pub prompt_cache_key: Option<bool>,
     pub tool_schemas: Option<ToolSchemaForm>,
     pub tools_max: Option<u32>,
+    pub user_after_tool: Option<bool>,
     pub developer_role: Option<bool>,
 }
 
@@ -288,6 +289,7 @@ impl ProfileSection {
             tool_schemas: self.tool_schemas.unwrap_or(base.tool_schemas),
             // Zero takes back the limit of a known upstream.
             tools_max: self.tools_max.map_or(base.tools_max, |most| Some(most).filter(|most| *most > 0)),
+            user_after_tool: self.user_after_tool.unwrap_or(base.user_after_tool),
             developer_role: self.developer_role.unwrap_or(base.developer_role),
         }
     }

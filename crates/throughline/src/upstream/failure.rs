@@ -174,6 +174,12 @@ pub(crate) fn mentions_encrypted_reasoning(status: u16, text: &str) -> bool {
             || text.contains("encrypted content is not supported"))
 }
 
+/// True if a refusal is about what the user says right after a result (templates of Mistral: "Unexpected role 'user' after
+/// role 'tool'"): the same request with a word of the model between may be accepted.
+pub(crate) fn mentions_user_after_tool(status: u16, text: &str) -> bool {
+    (400..=500).contains(&status) && text.contains("role 'user' after role 'tool'")
+}
+
 /// True if a refusal is about the schema of a tool: the same request with plain schemas may be accepted.
 pub(crate) fn mentions_tool_schema(status: u16, text: &str) -> bool {
     const PHRASES: [&str; 11] = [

@@ -15,7 +15,7 @@ struct RefusalRule {
     leave_out: fn(&mut UpstreamProfile),
 }
 
-const RULES: [RefusalRule; 3] = [
+const RULES: [RefusalRule; 4] = [
     RefusalRule {
         dialect: Some(Dialect::OpenaiChat),
         needs_tools: false,
@@ -27,6 +27,12 @@ const RULES: [RefusalRule; 3] = [
         needs_tools: false,
         is_named: failure::mentions_encrypted_reasoning,
         leave_out: |profile| profile.encrypted_reasoning = false,
+    },
+    RefusalRule {
+        dialect: Some(Dialect::OpenaiChat),
+        needs_tools: false,
+        is_named: failure::mentions_user_after_tool,
+        leave_out: |profile| profile.user_after_tool = false,
     },
     RefusalRule {
         dialect: None,
@@ -82,7 +88,11 @@ mod tests {
     const SCHEMA: &str = "invalid schema for function 'look'";
 
     #[track_caller]
-    fn check(dialect: Dialect, refusals: &[(ToolsInRequest, u16, &str)], is_learned: bool) -> UpstreamProfile {
+    fn check(
+        dialect: Dialect,
+        refusals: &[(ToolsInRequest, u16, &str)],
+        is_learned: bool,
+    ) -> UpstreamProfile {
         let learned = LearnedProfile::new(dialect, UpstreamProfile::default());
         let sent = learned.get();
         for (tools, status, refusal) in refusals {

@@ -136,6 +136,8 @@ pub fn all() -> Vec<KnownProvider> {
                 tool_id_format: ToolIdFormat::NineAlphanumeric,
                 // 422 `extra_forbidden` for `stream_options` (anon-kode#53); usage comes anyway.
                 include_usage: false,
+                // 400 "Unexpected role 'user' after role 'tool'".
+                user_after_tool: false,
                 fetches_images: true,
                 ..UpstreamProfile::default()
             },

@@ -12,6 +12,7 @@ mod decisions;
 mod decoded_again;
 mod durable;
 mod flow;
+mod histories;
 mod hosted_tools;
 mod leaked;
 mod library;

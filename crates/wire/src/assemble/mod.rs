@@ -491,16 +491,17 @@ impl CallAssembler {
             Some(json) => json.as_str().unwrap_or(Cow::Borrowed(json.raw())),
             None => Cow::Borrowed(""),
         };
-        let by_id = self
-            .calls
-            .iter()
-            .position(|call| call.source == CallSource::Field && call.id == repeated.id && !call.id.is_empty());
+        let by_id = self.calls.iter().position(|call| {
+            call.source == CallSource::Field && call.id == repeated.id && !call.id.is_empty()
+        });
         let Some(call) = self.calls.get_mut(by_id.unwrap_or(nth)) else { return false };
         let same_name = repeated.name.is_empty() || call.name == repeated.name;
         let other_id = by_id.is_none() && !repeated.id.is_empty() && !call.id.is_empty();
         if call.source != CallSource::Field
             || !same_name
-            || other_id && call.text() != text && !value_hash(&text).is_some_and(|hash| call.is_document(hash))
+            || other_id
+                && call.text() != text
+                && !value_hash(&text).is_some_and(|hash| call.is_document(hash))
         {
             return false;
         }

@@ -6,16 +6,25 @@ use std::borrow::Cow;
 /// Longest name that OpenAI and Gemini accept.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The name with `_` for everything but letters, digits, `_`, `-` and `also`; never empty, never too long.
+/// Longest name that Anthropic accepts.
+pub(super) const LONG_NAME_BYTES_MAX: usize = 128;
+
+/// [`sanitize_to`], at the length that every provider takes.
 pub(super) fn sanitize<'n>(name: &'n str, extra_chars: &[char]) -> Cow<'n, str> {
+    sanitize_to(name, extra_chars, NAME_BYTES_MAX)
+}
+
+/// The name with `_` for everything but letters, digits, `_`, `-` and the extra characters; never empty, never too
+/// long.
+pub(super) fn sanitize_to<'n>(name: &'n str, extra_chars: &[char], bytes_max: usize) -> Cow<'n, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || extra_chars.contains(&c);
     if name.is_empty() {
         return Cow::Borrowed("unnamed");
     }
-    if name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain) {
+    if name.len() <= bytes_max && name.chars().all(is_plain) {
         return Cow::Borrowed(name);
     }
-    Cow::Owned(name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(NAME_BYTES_MAX).collect())
+    Cow::Owned(name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(bytes_max).collect())
 }
 
 #[cfg(test)]

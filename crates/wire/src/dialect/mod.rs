@@ -6,10 +6,12 @@
 
 pub(crate) mod anthropic;
 pub(crate) mod bedrock;
+mod call_ids;
 mod call_name;
 pub(crate) mod cohere;
 pub(crate) mod extra;
 pub(crate) mod gemini;
+mod history;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
@@ -239,7 +241,8 @@ impl fmt::Display for EncodeError {
 impl std::error::Error for EncodeError {}
 
 /// Writes a request in a dialect. Total over every valid history: there is no repair pass because a
-/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan. Pictures are
+/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan. A history that does
+/// not begin with the user, end with the model or hold blank messages is written so that it does not. Pictures are
 /// declared as what their bytes are; what no model reads, and content that is still in a file, becomes a note. Schemas of
 /// tools are written as the provider takes them; where that changes names of arguments, a decoder needs
 /// [`ArgumentNames::of`] the same tools to give them back.
@@ -281,6 +284,7 @@ pub fn encode(
     } else {
         request
     };
+    let request = &*history::adapt(dialect, request);
     let AdaptedTools { tools, left_out, names } = tool_schema::adapt(dialect, request, profile);
     let request = &*tool_schema::with_wire_arguments(request, &names);
     let encode = match dialect {

@@ -149,8 +149,7 @@ impl Media {
         let MediaContent::Inline { data } = &self.content else {
             return if self.file_id().is_some() { MediaFitness::NoteOnly } else { MediaFitness::AsDeclared };
         };
-        let is_picture = self.media_type.get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"));
-        if !is_picture {
+        if !self.is_declared_picture() {
             return MediaFitness::AsDeclared;
         }
         let whole = data.len().min(PICTURE_HEAD_CHARS) / 4 * 4;
@@ -160,6 +159,10 @@ impl Media {
             Some(known) => MediaFitness::OtherPicture(known),
             None => MediaFitness::NoteOnly,
         }
+    }
+
+    fn is_declared_picture(&self) -> bool {
+        self.media_type.get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"))
     }
 
     fn declare_type(&mut self) {
@@ -184,6 +187,11 @@ impl UserPart {
             UserPart::Text { .. } => None,
             UserPart::Image(media) | UserPart::File { media, .. } => Some(media),
         }
+    }
+
+    /// A picture by its role whose type is another: a sound or a document that was sent in its place.
+    fn is_misplaced_file(&self) -> bool {
+        matches!(self, UserPart::Image(media) if media.url().is_none() && !media.is_declared_picture())
     }
 
     /// The same, to be replaced.
@@ -241,6 +249,12 @@ impl Message {
         match self {
             Message::User(parts) => {
                 for part in parts {
+                    if part.is_misplaced_file()
+                        && let UserPart::Image(media) = part
+                    {
+                        let media = media.clone();
+                        *part = UserPart::File { name: "file".to_owned(), media };
+                    }
                     let Some(media) = part.media().filter(|media| is_unfit(media)) else { continue };
                     let note = media.unsent_note();
                     let text = match part {
@@ -272,8 +286,12 @@ impl ModelRequest {
 
     /// True if some content cannot be sent as it is.
     pub(crate) fn has_unfit_media(&self) -> bool {
-        let media = self.messages.iter().flat_map(Message::media);
-        media.into_iter().any(|media| media.fitness() != MediaFitness::AsDeclared)
+        self.messages.iter().any(|message| {
+            let is_misplaced =
+                matches!(message, Message::User(parts) if parts.iter().any(UserPart::is_misplaced_file));
+            is_misplaced
+                || message.media().into_iter().any(|media| media.fitness() != MediaFitness::AsDeclared)
+        })
     }
 
     /// The same request with every picture declared as what its bytes are, and a note in place of each content that is still

@@ -109,7 +109,7 @@ impl Call {
 }
 
 fn done_text(output: &ToolOutput) -> String {
-    match (output.text.is_empty(), output.media.len()) {
+    match (output.text.trim().is_empty(), output.media.len()) {
         (false, _) => output.text.clone(),
         (true, 0) => "Done; the tool returned no text.".into(),
         (true, 1) => "Done; the tool returned one picture or sound.".into(),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use throughline_wire::{
     Call, CallArguments, CallOutcome, ClosedStep, DecodeOptions, Dialect, Message, ModelReply, ModelRequest,
-    RawArguments, ToolOutput, TransferMode, UpstreamProfile, encode,
+    RawArguments, ToolOutput, TransferMode, UpstreamProfile, UserPart, encode,
 };
 
 fn decode(dialect: Dialect, events: &[Value]) -> ModelReply {
@@ -38,7 +38,7 @@ fn next(dialect: Dialect, reply: &ModelReply) -> Value {
     };
     let request = ModelRequest {
         model: "gemini-3-m".into(),
-        messages: vec![Message::Step(step)],
+        messages: vec![Message::User(vec![UserPart::Text { text: "Go.".into() }]), Message::Step(step)],
         ..ModelRequest::default()
     };
     encode(dialect, &request, &UpstreamProfile::default(), TransferMode::Stream).unwrap().body
@@ -55,7 +55,7 @@ fn stop(parts: Value) -> Value {
 #[track_caller]
 fn check_gemini(events: &[Value], echoed: Value) {
     let reply = decode(Dialect::Gemini, events);
-    assert_eq!(next(Dialect::Gemini, &reply)["contents"][0]["parts"], echoed);
+    assert_eq!(next(Dialect::Gemini, &reply)["contents"][1]["parts"], echoed);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn plain_gemini_text_needs_no_echo() {
         &[gemini(json!([{"text": "Hm", "thought": true}])), stop(json!([{"text": "Hi"}]))],
     );
     assert_eq!(reply.provider_state, None);
-    assert_eq!(next(Dialect::Gemini, &reply)["contents"][0]["parts"], json!([{"text": "Hi"}]));
+    assert_eq!(next(Dialect::Gemini, &reply)["contents"][1]["parts"], json!([{"text": "Hi"}]));
 }
 
 #[test]
@@ -145,10 +145,10 @@ fn a_cut_call_comes_back_valid_and_is_answered() {
     ];
     let body = next(Dialect::Gemini, &decode(Dialect::Gemini, &events));
     assert_eq!(
-        body["contents"][0]["parts"],
+        body["contents"][1]["parts"],
         json!([{"functionCall": {"name": "f", "args": {"unreadable_arguments": "{\"a\":\"x"}}, "thoughtSignature": "YQ=="}])
     );
-    assert_eq!(body["contents"][1]["parts"].as_array().map(Vec::len), Some(1));
+    assert_eq!(body["contents"][2]["parts"].as_array().map(Vec::len), Some(1));
 }
 
 fn item(kind: &str, index: u64, item: Value) -> Value {
@@ -161,7 +161,12 @@ fn completed(output: Value) -> Value {
 
 #[track_caller]
 fn check_responses(events: &[Value], expect: Value) {
-    assert_eq!(next(Dialect::OpenaiResponses, &decode(Dialect::OpenaiResponses, events))["input"], expect);
+    assert_eq!(
+        next(Dialect::OpenaiResponses, &decode(Dialect::OpenaiResponses, events))["input"]
+            .as_array()
+            .unwrap()[1..],
+        expect.as_array().unwrap()[..]
+    );
 }
 
 #[test]

@@ -40,6 +40,6 @@ fn sound_is_sent_to_models_that_hear_and_told_to_others() {
         content(Dialect::OpenaiChat, sound(), &hears),
         json!([{"type": "input_audio", "input_audio": {"data": "aGk=", "format": "mp3"}}])
     );
-    let parts = content(Dialect::OpenaiChat, sound(), &UpstreamProfile::default());
-    assert_eq!(parts[0]["text"], "a.mp3: [audio audio/mpeg, 1 kB, shown to the user]");
+    let text = content(Dialect::OpenaiChat, sound(), &UpstreamProfile::default());
+    assert_eq!(text, "a.mp3: [audio audio/mpeg, 1 kB, shown to the user]");
 }

@@ -462,7 +462,9 @@ fn empty_replies_vanish_and_users_merge() {
         json!([
             { "role": "user", "content": [
                 { "type": "text", "text": "(The beginning of this conversation is not available.)" } ] },
-            { "role": "assistant", "content": [{ "type": "text", "text": "Hello." }] },
+            { "role": "assistant", "content": [{ "type": "text", "text": "Hello. \n" }] },
+            { "role": "user", "content": [{ "type": "text",
+                "text": "(Go on exactly where your last message breaks off. Repeat nothing of it.)" }] },
         ]),
     );
 }

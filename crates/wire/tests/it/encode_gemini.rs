@@ -15,7 +15,8 @@ fn body(request: &ModelRequest, profile: &UpstreamProfile) -> Value {
 
 /// The `contents` that a history becomes.
 fn check(model: &str, messages: Vec<Message>, expect: Value) {
-    assert_eq!(body(&request(model, messages), &UpstreamProfile::default())["contents"], expect, "{model}");
+    let body = body(&request(model, messages.clone()), &UpstreamProfile::default());
+    assert_eq!(history::framed(&messages, &body["contents"]), expect, "{model}");
 }
 
 #[test]
@@ -132,7 +133,13 @@ fn another_models_step_gets_the_sentinel_where_signatures_are_demanded() {
     };
     let sentinel = contents(Some("skip_thought_signature_validator"));
     let signed = json!([{"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "c2ln"}]);
-    for model in ["gemini-3-pro-preview", "models/gemini-4", "gemini-flash-latest", "流式/gemini-3-flash"] {
+    for model in [
+        "gemini-3-pro-preview",
+        "models/gemini-4",
+        "gemini-flash-latest",
+        "流式/gemini-3-flash",
+        "my-deployment",
+    ] {
         check(model, vec![Message::Step(step())], sentinel.clone());
         // Signatures do not survive a change of the model, nor count if the calls are not the ledger's.
         check(

@@ -82,11 +82,12 @@ fn each_call_is_answered_directly_behind_its_message() {
 fn ids_are_unique_in_a_request_and_broken_arguments_are_still_a_document() {
     let mut broken = call("t-2", Some("call_a"), "f", json!({}));
     broken.arguments = Err(RawArguments("{\"a".into()));
-    let steps = vec![Message::Step(two_calls()), Message::Step(closed("", vec![(broken, denied())]))];
+    let steps =
+        vec![user("Go."), Message::Step(two_calls()), Message::Step(closed("", vec![(broken, denied())]))];
     let messages = body(&request("m", steps), &UpstreamProfile::default())["messages"].clone();
-    assert_eq!(messages[3]["tool_calls"][0]["id"], "t-2", "the same id again would be ambiguous");
-    assert_eq!(messages[3]["content"], Value::Null);
-    let arguments = messages[3]["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
+    assert_eq!(messages[4]["tool_calls"][0]["id"], "t-2", "the same id again would be ambiguous");
+    assert_eq!(messages[4]["content"], Value::Null);
+    let arguments = messages[4]["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(arguments).unwrap(), json!({"unreadable_arguments": "{\"a"}));
 }
 
@@ -94,15 +95,16 @@ fn ids_are_unique_in_a_request_and_broken_arguments_are_still_a_document() {
 fn mistral_takes_nine_letters_and_digits() {
     let nine =
         UpstreamProfile { tool_id_format: ToolIdFormat::NineAlphanumeric, ..UpstreamProfile::default() };
-    let messages = body(&request("m", vec![Message::Step(two_calls())]), &nine)["messages"].clone();
+    let messages =
+        body(&request("m", vec![user("Go."), Message::Step(two_calls())]), &nine)["messages"].clone();
     for n in 0..2 {
-        let id = messages[0]["tool_calls"][n]["id"].as_str().unwrap();
+        let id = messages[1]["tool_calls"][n]["id"].as_str().unwrap();
         assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
-        assert_eq!(messages[1 + n]["tool_call_id"], id);
+        assert_eq!(messages[2 + n]["tool_call_id"], id);
     }
     let theirs = closed("", vec![(call("t-0", Some("AbCdEf123"), "f", json!({})), done("x"))]);
-    let messages = body(&request("m", vec![Message::Step(theirs)]), &nine)["messages"].clone();
-    assert_eq!(messages[0]["tool_calls"][0]["id"], "AbCdEf123");
+    let messages = body(&request("m", vec![user("Go."), Message::Step(theirs)]), &nine)["messages"].clone();
+    assert_eq!(messages[1]["tool_calls"][0]["id"], "AbCdEf123");
 }
 
 #[test]
@@ -119,7 +121,7 @@ fn reasoning_goes_back_the_way_each_upstream_wants_it() {
     };
     let echo = |echo: ReasoningEcho, step: Message| {
         let profile = UpstreamProfile { reasoning_echo: echo, ..UpstreamProfile::default() };
-        body(&request("m", vec![step]), &profile)["messages"][0].clone()
+        body(&request("m", vec![user("Go."), step]), &profile)["messages"][1].clone()
     };
     let none = echo(ReasoningEcho::None, thought("m"));
     assert!(none.get("reasoning_content").is_none() && none.get("reasoning").is_none());
@@ -138,9 +140,10 @@ fn a_signature_goes_back_on_the_call_that_carried_it() {
     let provider_state = Some(ProviderState { dialect: Dialect::OpenaiChat, value });
     let step = ClosedStep { model: "m".into(), provider_state, ..two_calls() };
     let messages =
-        body(&request("m", vec![Message::Step(step)]), &UpstreamProfile::default())["messages"].clone();
-    assert_eq!(messages[0]["tool_calls"][0]["extra_content"]["google"]["thought_signature"], "s");
-    assert!(messages[0]["tool_calls"][1].get("extra_content").is_none());
+        body(&request("m", vec![user("Go."), Message::Step(step)]), &UpstreamProfile::default())["messages"]
+            .clone();
+    assert_eq!(messages[1]["tool_calls"][0]["extra_content"]["google"]["thought_signature"], "s");
+    assert!(messages[1]["tool_calls"][1].get("extra_content").is_none());
 }
 
 #[test]
@@ -152,18 +155,20 @@ fn pictures_follow_all_tool_messages_or_become_a_note() {
             (call("t-1", Some("b"), "f", json!({})), done("x")),
         ],
     );
-    let messages =
-        body(&request("m", vec![Message::Step(step.clone())]), &UpstreamProfile::default())["messages"]
-            .clone();
+    let messages = body(
+        &request("m", vec![user("Go."), Message::Step(step.clone())]),
+        &UpstreamProfile::default(),
+    )["messages"]
+        .clone();
     let roles: Vec<_> = messages.as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
-    assert_eq!(roles, ["assistant", "tool", "tool", "user"]);
+    assert_eq!(roles, ["user", "assistant", "tool", "tool", "user"]);
     assert!(
-        messages[3]["content"][0]["image_url"]["url"].as_str().unwrap().starts_with("data:image/png;base64,")
+        messages[4]["content"][0]["image_url"]["url"].as_str().unwrap().starts_with("data:image/png;base64,")
     );
     let blind = UpstreamProfile { vision: false, ..UpstreamProfile::default() };
-    let messages = body(&request("m", vec![Message::Step(step)]), &blind)["messages"].clone();
-    assert_eq!(messages.as_array().unwrap().len(), 3);
-    assert_eq!(messages[1]["content"], "a cat\n[image image/png, 1 kB, shown to the user]");
+    let messages = body(&request("m", vec![user("Go."), Message::Step(step)]), &blind)["messages"].clone();
+    assert_eq!(messages.as_array().unwrap().len(), 4);
+    assert_eq!(messages[2]["content"], "a cat\n[image image/png, 1 kB, shown to the user]");
 }
 
 #[test]

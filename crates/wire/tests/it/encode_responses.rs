@@ -17,7 +17,8 @@ fn body(request: &ModelRequest, profile: &UpstreamProfile) -> Value {
 
 /// The `input` items that a history becomes.
 fn check(messages: Vec<Message>, expect: Value) {
-    assert_eq!(body(&request("m", messages), &UpstreamProfile::default())["input"], expect);
+    let body = body(&request("m", messages.clone()), &UpstreamProfile::default());
+    assert_eq!(history::framed(&messages, &body["input"]), expect);
 }
 
 #[test]

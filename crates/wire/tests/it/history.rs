@@ -10,6 +10,18 @@ pub fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
     ModelRequest { model: model.into(), messages, ..ModelRequest::default() }
 }
 
+/// What a history became, without the user's words that frame it where it begins or ends with the model.
+pub fn framed(messages: &[Message], written: &Value) -> Value {
+    let mut written = written.as_array().expect("a list").clone();
+    if matches!(messages.first(), Some(Message::Step(_))) {
+        written.remove(0);
+    }
+    if matches!(messages.last(), Some(Message::Step(step)) if step.calls.is_empty()) {
+        written.pop();
+    }
+    written.into()
+}
+
 pub fn user(text: &str) -> Message {
     Message::User(vec![UserPart::Text { text: text.into() }])
 }

@@ -76,6 +76,7 @@ fn read_body(root: &RequestNode<'_>, mut seen: SeenRequest) -> RequestResult<See
     let turns = turns(&root.require("messages")?)?;
     let manual = root.get("thinking").and_then(|at| at.get_text("type").ok().flatten()) == Some("enabled");
     check_thinking(&turns, manual)?;
+    check_last(&turns)?;
     seen.messages = conversation(turns)?;
     let calls =
         |message: &SeenMessage| matches!(message, SeenMessage::Assistant { calls, .. } if !calls.is_empty());
@@ -105,6 +106,9 @@ fn system(at: &RequestNode<'_>) -> RequestResult<Option<String>> {
 fn non_empty<'a>(block: &RequestNode<'a>) -> RequestResult<&'a str> {
     match block.require_text("text")? {
         "" => Err(RequestRefusal::new("messages: text content blocks must be non-empty")),
+        text if text.trim().is_empty() => {
+            Err(RequestRefusal::new("messages: text content blocks must contain non-whitespace text"))
+        }
         text => Ok(text),
     }
 }
@@ -312,7 +316,20 @@ fn result(at: &RequestNode<'_>) -> RequestResult<SeenResult> {
             }
         }
     }
+    if result.is_error && !result.images.is_empty() {
+        return Err(at.refuse("all content must be type `text` if `is_error` is true"));
+    }
     Ok(result)
+}
+
+/// The user has the last word. (Tools of the provider, after which it may be the model's, are not simulated.)
+fn check_last(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
+    match turns.last() {
+        Some(turn) if turn.role == "assistant" => Err(RequestRefusal::new(
+            "This model does not support assistant message prefill. The conversation must end with a user message.",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// With manual thinking, the assistant turns after the last real user message must begin with their thinking block.

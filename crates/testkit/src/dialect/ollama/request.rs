@@ -173,6 +173,9 @@ fn close(
 fn images(list: &RequestNode<'_>) -> RequestResult<Vec<SeenImage>> {
     let image = |at: &RequestNode<'_>| {
         let bytes = at.bytes().map_err(|_| RequestRefusal::new("illegal base64 data at input byte 0"))?;
+        if bytes.is_empty() {
+            return Err(RequestRefusal::new("invalid image input").status(500));
+        }
         // Ollama is not told the type; it looks at the bytes.
         Ok(SeenImage { media_type: String::new(), bytes, url: None })
     };

@@ -5,7 +5,7 @@ use crate::dialect::tool_schema::{self, ToolSchemaRule};
 use crate::seen::{
     ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
 };
-use crate::server::{CallIdRule, ReasoningEchoRule, UpstreamHabits};
+use crate::server::{CallIdRule, ContentRule, ReasoningEchoRule, RoleRule, UpstreamHabits};
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
@@ -91,6 +91,13 @@ pub(crate) fn read(
 ) -> RequestResult<SeenRequest> {
     let root = RequestNode::root(body, PathStyle::Brackets);
     root.allow_only(FIELDS, unrecognized)?;
+    if let Some(field) = habits.unknown_fields.iter().find(|field| root.get(field).is_some()) {
+        // As Mistral does.
+        let words = format!(
+            r#"{{"type":"extra_forbidden","loc":["body","{field}"],"msg":"Extra inputs are not permitted"}}"#
+        );
+        return Err(RequestRefusal::new(words).status(422));
+    }
     seen.model = root.require_text("model")?.into();
     if root.get("stream").map(|at| at.flag()).transpose()? == Some(true) {
         seen.delivery = ReplyDelivery::Stream;
@@ -116,7 +123,10 @@ pub(crate) fn read(
     }
     seen.tools = root.get("tools").map(|at| tools(&at, habits)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(&root, &seen.tools)?;
-    let (instructions, messages) = conversation(&root.require("messages")?, habits)?;
+    let list = root.require("messages")?;
+    check_roles(&list, habits.roles)?;
+    check_reasoning(&list, habits.reasoning)?;
+    let (instructions, messages) = conversation(&list, habits)?;
     (seen.instructions, seen.messages) = (join_texts(instructions), messages);
     Ok(seen)
 }
@@ -182,6 +192,83 @@ fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoic
     }
 }
 
+fn role_of<'a>(message: &RequestNode<'a>) -> &'a str {
+    message.value["role"].as_str().unwrap_or_default()
+}
+
+fn check_roles(list: &RequestNode<'_>, rule: RoleRule) -> RequestResult<()> {
+    let messages = list.non_empty_items()?;
+    let roles: Vec<&str> =
+        messages.iter().map(role_of).filter(|role| !matches!(*role, "system" | "developer")).collect();
+    match rule {
+        RoleRule::Any => Ok(()),
+        RoleRule::Alternating => {
+            // A step with calls and its results is one word of the model.
+            let starts_with_user = roles.first().is_none_or(|first| *first == "user");
+            let repeats =
+                roles.windows(2).any(|pair| matches!(pair, ["user", "user"] | ["assistant", "assistant"]));
+            if starts_with_user && !repeats {
+                return Ok(());
+            }
+            let words = "Conversation roles must alternate user/assistant/user/assistant/...";
+            Err(RequestRefusal::new(words).status(500))
+        }
+        RoleRule::Mistral => {
+            if roles.windows(2).any(|pair| matches!(pair, ["tool", "user"])) {
+                return Err(RequestRefusal::new("Unexpected role 'user' after role 'tool'").code("3230"));
+            }
+            if roles.last() == Some(&"assistant") {
+                let words = "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant";
+                return Err(RequestRefusal::new(words).code("3230"));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Of a turn with calls all reasoning goes back, in every later request. https://api-docs.deepseek.com/guides/thinking_mode
+fn check_reasoning(list: &RequestNode<'_>, rule: ReasoningEchoRule) -> RequestResult<()> {
+    if rule != ReasoningEchoRule::TurnsWithCalls {
+        return Ok(());
+    }
+    let messages = list.non_empty_items()?;
+    for turn in messages.split(|message| role_of(message) == "user") {
+        let has_calls = turn.iter().any(|message| message.get("tool_calls").is_some());
+        let is_missing = |message: &&RequestNode<'_>| {
+            role_of(message) == "assistant" && !message.value["reasoning_content"].is_string()
+        };
+        if has_calls && turn.iter().any(|message| is_missing(&message)) {
+            let words = "The `reasoning_content` in the thinking mode must be passed back to the API.";
+            return Err(RequestRefusal::new(words));
+        }
+    }
+    Ok(())
+}
+
+/// What a message may hold at this upstream.
+fn check_content(at: &RequestNode<'_>, rule: ContentRule) -> RequestResult<()> {
+    let content = &at.value["content"];
+    let is_blank = |text: &str| text.trim().is_empty();
+    match rule {
+        ContentRule::Any => Ok(()),
+        ContentRule::PlainText
+            if content.as_array().is_some_and(|parts| parts.iter().all(|part| part["type"] == "text")) =>
+        {
+            Err(at.refuse("content: invalid type: sequence, expected a string"))
+        }
+        ContentRule::NotEmpty
+            if content.as_str().is_some_and(is_blank)
+                || content.as_array().is_some_and(|parts| {
+                    parts.iter().any(|part| part["text"].as_str().is_some_and(is_blank))
+                }) =>
+        {
+            let words = format!("Invalid request: {} with role '{}' must not be empty", at.path, role_of(at));
+            Err(RequestRefusal::new(words))
+        }
+        ContentRule::PlainText | ContentRule::NotEmpty => Ok(()),
+    }
+}
+
 /// Walks the messages; `open` holds the calls that the next messages must answer.
 fn conversation(
     list: &RequestNode<'_>,
@@ -191,6 +278,7 @@ fn conversation(
     let mut open: Option<UnansweredCalls> = None;
     for at in list.non_empty_items()? {
         let role = at.require_text("role")?;
+        check_content(&at, habits.content)?;
         if role == "tool" {
             let Some(open) = &mut open else { return Err(stray_result(&at)) };
             open.answer(&at, habits)?;
@@ -324,6 +412,13 @@ fn call(at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<SeenCall
     let id = at.require_text("id")?;
     if id.is_empty() {
         return Err(at.refuse("empty string. Expected an id with minimum length 1."));
+    }
+    if id.len() > 40 {
+        let words = format!(
+            "string too long. Expected a string with maximum length 40, but got a string with length {} instead.",
+            id.len()
+        );
+        return Err(at.refuse(words).code("string_above_max_length"));
     }
     let nine = id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
     if habits.call_ids == CallIdRule::Mistral && !nine {

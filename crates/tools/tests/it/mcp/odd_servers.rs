@@ -231,7 +231,6 @@ async fn an_answer_over_http_that_is_none_ends_its_call_at_once() {
         ("events", "ping", "ended before it had answered"),
     ] {
         let outcome = harness.call("raw", json!({"line": line, "kind": kind})).await;
-        assert_ended(&outcome, 0, line);
         let report = format!("{outcome:?}");
         assert!(report.contains(expected), "{kind} {line}: {report}");
     }

@@ -1,7 +1,8 @@
 //! Request to JSON.
 
 use super::echo;
-use super::tool_id::{self, ToolIds};
+use crate::dialect::call_ids::{CallIdForm, CallIds};
+use crate::dialect::call_name::{self, LONG_NAME_BYTES_MAX};
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, extra};
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{
@@ -11,6 +12,7 @@ use crate::vocabulary::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The version of the API that all of this is written for.
@@ -21,8 +23,8 @@ const CODE_EXECUTION_BETA: &str = "code-execution-2025-08-25";
 const MAX_TOKENS_DEFAULT: u64 = 4096;
 /// Higher temperatures are refused.
 const TEMPERATURE_MAX: f64 = 1.0;
-/// First user message of a history that begins with the model: the API wants one there.
-const MISSING_BEGINNING: &str = "(The beginning of this conversation is not available.)";
+/// Other providers put whole signatures into an id.
+const CALL_IDS: CallIdForm = CallIdForm::Plain { bytes_max: 128 };
 /// Pictures that the API takes.
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
@@ -35,7 +37,7 @@ pub(crate) fn encode(
     let mut conversation = ConversationEncoder {
         request,
         profile,
-        ids: ToolIds::default(),
+        ids: CallIds::new(CALL_IDS),
         messages: Vec::new(),
         container: None,
         last_turn: None,
@@ -152,9 +154,7 @@ fn called_tool_names(request: &ModelRequest) -> impl Iterator<Item = String> {
         Message::Step(step) => Some(step),
         Message::User(_) => None,
     });
-    let names = steps
-        .flat_map(|step| &step.calls)
-        .map(|(call, _)| tool_id::sanitize_name(call.name.as_str()).into_owned());
+    let names = steps.flat_map(|step| &step.calls).map(|(call, _)| name_of(call).into_owned());
     names.collect::<BTreeSet<_>>().into_iter()
 }
 
@@ -182,7 +182,7 @@ enum AnthropicRole {
 struct ConversationEncoder<'a> {
     request: &'a ModelRequest,
     profile: &'a UpstreamProfile,
-    ids: ToolIds,
+    ids: CallIds,
     messages: Vec<(AnthropicRole, Vec<Value>)>,
     /// The container that the last step ran code in.
     container: Option<&'a Value>,
@@ -263,7 +263,7 @@ impl<'a> ConversationEncoder<'a> {
                 let (call, id) = missing.remove(at);
                 let mut block = block.clone();
                 block["id"] = id.as_str().into();
-                block["name"] = tool_id::sanitize_name(call.name.as_str()).into();
+                block["name"] = name_of(call).into();
                 block["input"] = call.arguments_object();
                 content.push(block);
             }
@@ -287,6 +287,8 @@ impl<'a> ConversationEncoder<'a> {
                 None => text = format!("{text}\n{}", media_note(media, "shown to the user")),
             }
         }
+        // "all content must be type `text` if `is_error` is true" (HTTP 400): the text says that it failed.
+        let has_pictures = !blocks.is_empty();
         let content = if blocks.is_empty() {
             Value::from(text)
         } else {
@@ -296,7 +298,7 @@ impl<'a> ConversationEncoder<'a> {
             blocks.into()
         };
         let mut result = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
-        if outcome.is_error() {
+        if outcome.is_error() && !has_pictures {
             result["is_error"] = true.into();
         }
         result
@@ -330,15 +332,6 @@ impl<'a> ConversationEncoder<'a> {
         if self.profile.cache_control {
             self.mark_cache_points();
         }
-        if let Some((AnthropicRole::Assistant, _)) = self.messages.first() {
-            self.messages.insert(0, (AnthropicRole::User, vec![text_block(MISSING_BEGINNING)]));
-        }
-        // "final assistant content cannot end with trailing whitespace" (HTTP 400).
-        if let Some((AnthropicRole::Assistant, content)) = self.messages.last_mut()
-            && let Some(Value::String(text)) = content.last_mut().and_then(|block| block.get_mut("text"))
-        {
-            text.truncate(text.trim_end().len());
-        }
         let role = |role| if role == AnthropicRole::User { "user" } else { "assistant" };
         self.messages
             .into_iter()
@@ -355,8 +348,12 @@ fn rebuild_content(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
     text.into_iter().chain(calls).collect()
 }
 
+fn name_of(call: &Call) -> Cow<'_, str> {
+    call_name::sanitize_to(call.name.as_str(), &[], LONG_NAME_BYTES_MAX)
+}
+
 fn tool_use(call: &Call, id: &str) -> Value {
-    let name = tool_id::sanitize_name(call.name.as_str());
+    let name = name_of(call);
     json!({ "type": "tool_use", "id": id, "name": name, "input": call.arguments_object() })
 }
 

@@ -8,8 +8,6 @@ mod blocks;
 mod decode;
 mod echo;
 mod encode;
-mod tool_id;
 
 pub(crate) use decode::AnthropicDecoder;
 pub(crate) use encode::encode;
-pub(crate) use tool_id::{ToolIds, sanitize_name};

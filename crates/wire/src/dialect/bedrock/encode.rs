@@ -3,8 +3,8 @@
 //! Format: `docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html`. The signature, or the
 //! bearer token, is for whoever sends it.
 
-use crate::dialect::anthropic::{self, ToolIds, sanitize_name};
-use crate::dialect::{Dialect, EncodedRequest, TransferMode, extra};
+use crate::dialect::call_ids::{CallIdForm, CallIds};
+use crate::dialect::{Dialect, EncodedRequest, TransferMode, anthropic, call_name, extra};
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{
     Call, CallOutcome, ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition, UserPart,
@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+/// "Member must satisfy regular expression pattern: [a-zA-Z0-9_-]+", of 64 characters at most.
+const CALL_IDS: CallIdForm = CallIdForm::Plain { bytes_max: 64 };
 /// Version of Anthropic's body that Bedrock takes.
 const ANTHROPIC_VERSION: &str = "bedrock-2023-05-31";
-/// First user message of a history that begins with the model: the API wants one there.
-const MISSING_BEGINNING: &str = "(The beginning of this conversation is not available.)";
 
 /// Anthropic's body: the model and the form of the reply are in the path.
 pub(crate) fn encode_anthropic(
@@ -56,7 +56,7 @@ pub(crate) fn encode_converse(
     transfer: TransferMode,
 ) -> EncodedRequest {
     let mut conversation =
-        ConverseMessages { request, profile, ids: ToolIds::default(), messages: Vec::new() };
+        ConverseMessages { request, profile, ids: CallIds::new(CALL_IDS), messages: Vec::new() };
     for message in &request.messages {
         match message {
             Message::User(parts) => {
@@ -147,7 +147,7 @@ fn called_names(request: &ModelRequest) -> BTreeSet<String> {
     });
     steps
         .flat_map(|step| &step.calls)
-        .map(|(call, _)| sanitize_name(call.name.as_str()).into_owned())
+        .map(|(call, _)| call_name::sanitize(call.name.as_str(), &[]).into_owned())
         .collect()
 }
 
@@ -155,7 +155,7 @@ fn called_names(request: &ModelRequest) -> BTreeSet<String> {
 struct ConverseMessages<'a> {
     request: &'a ModelRequest,
     profile: &'a UpstreamProfile,
-    ids: ToolIds,
+    ids: CallIds,
     messages: Vec<(&'static str, Vec<Value>)>,
 }
 
@@ -176,7 +176,7 @@ impl ConverseMessages<'_> {
             Some(json!({ "text": step.text })).filter(|_| !step.text.trim().is_empty()).into_iter().collect()
         });
         content.extend(step.calls.iter().zip(&ids).map(|((call, _), id)| {
-            let name = sanitize_name(call.name.as_str());
+            let name = call_name::sanitize(call.name.as_str(), &[]);
             json!({ "toolUse": { "toolUseId": id, "name": name, "input": call.arguments_object() } })
         }));
         self.push("assistant", content);
@@ -230,10 +230,7 @@ impl ConverseMessages<'_> {
         known.then(|| json!({ "image": { "format": format, "source": { "bytes": media.data() } } }))
     }
 
-    fn into_value(mut self) -> Value {
-        if let Some(("assistant", _)) = self.messages.first() {
-            self.messages.insert(0, ("user", vec![json!({ "text": MISSING_BEGINNING })]));
-        }
+    fn into_value(self) -> Value {
         let messages = self.messages.into_iter();
         messages.map(|(role, content)| json!({ "role": role, "content": content })).collect()
     }

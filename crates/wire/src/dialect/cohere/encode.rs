@@ -3,7 +3,7 @@
 //! Format: `docs.cohere.com/v2/reference/chat`. A plan goes back beside the calls that it led to; a result is a text that
 //! names its call.
 
-use crate::dialect::{EncodedRequest, TransferMode, extra};
+use crate::dialect::{EncodedRequest, TransferMode, call_name, extra};
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition, UserPart};
 use serde_json::{Map, Value, json};
@@ -84,7 +84,8 @@ fn step(step: &ClosedStep, profile: &UpstreamProfile, messages: &mut Vec<Value>)
         }
         // Our ids: unique in the request, whatever they sent.
         let calls = step.calls.iter().map(|(call, _)| {
-            let function = json!({ "name": call.name, "arguments": call.arguments_object().to_string() });
+            let name = call_name::sanitize(call.name.as_str(), &[]);
+            let function = json!({ "name": name, "arguments": call.arguments_object().to_string() });
             json!({ "id": call.id, "type": "function", "function": function })
         });
         assistant["tool_calls"] = calls.collect();

@@ -148,17 +148,17 @@ enum ModelGeneration {
 }
 
 impl ModelGeneration {
-    /// By the name, since nothing else tells. Only names of the first two generations are known for certain, so a
-    /// name without a number (`gemini-flash-latest`) is a later one; other families have no signatures.
+    /// By the name, since nothing else tells. Only names of the first two generations and of the open models are known for
+    /// certain, so a name without a number (`gemini-flash-latest`, that of a deployment) is a later one.
     fn of(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model);
         let number = name.find("gemini-").map(|at| &name[at + "gemini-".len()..]);
         match number {
-            None => ModelGeneration::BeforeThree,
+            None if name.starts_with("gemma") || name.starts_with("learnlm") => ModelGeneration::BeforeThree,
             Some(rest) if rest.starts_with("1.") || rest.starts_with("2.") || rest.starts_with("pro") => {
                 ModelGeneration::BeforeThree
             }
-            Some(_) => ModelGeneration::Three,
+            None | Some(_) => ModelGeneration::Three,
         }
     }
 }

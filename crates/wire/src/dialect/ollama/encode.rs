@@ -62,11 +62,11 @@ fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
     for part in parts {
         match part {
             UserPart::Text { text } => texts.push(text.clone()),
-            UserPart::Image(media) if profile.vision && media.url().is_none() => {
+            UserPart::Image(media) if profile.vision && is_picture(media) => {
                 images.push(media.data().to_owned())
             }
             UserPart::Image(media) => texts.push(media.note()),
-            UserPart::File { media, .. } if profile.vision && media.media_type.starts_with("image/") => {
+            UserPart::File { media, .. } if profile.vision && is_picture(media) => {
                 images.push(media.data().to_owned());
             }
             UserPart::File { name, media } => texts.push(format!("{name}: {}", media.note())),
@@ -101,9 +101,9 @@ fn step(step: &ClosedStep, request: &ModelRequest, profile: &UpstreamProfile, me
         let mut text = call.outcome_text(outcome);
         let media = outcome.output().map(|output| output.media.as_slice()).unwrap_or_default();
         if profile.vision {
-            pictures.extend(media.iter().filter(|media| media.media_type.starts_with("image/")));
+            pictures.extend(media.iter().filter(|media| is_picture(media)));
         }
-        for media in media.iter().filter(|media| !profile.vision || !media.media_type.starts_with("image/")) {
+        for media in media.iter().filter(|media| !profile.vision || !is_picture(media)) {
             text = format!("{text}\n{}", media.note());
         }
         let id = call.upstream_id.as_ref().map_or(call.id.as_str(), |id| id.as_str());
@@ -114,6 +114,11 @@ fn step(step: &ClosedStep, request: &ModelRequest, profile: &UpstreamProfile, me
         let images = pictures.into_iter().map(|media| media.data().to_owned()).collect();
         messages.push(with_images("user", "Pictures returned by the tools above.".to_owned(), images));
     }
+}
+
+/// With its bytes: addresses are not looked up there.
+fn is_picture(media: &Media) -> bool {
+    media.media_type.starts_with("image/") && media.url().is_none()
 }
 
 fn with_images(role: &str, content: String, images: Vec<String>) -> Value {

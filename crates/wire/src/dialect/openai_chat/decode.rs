@@ -134,7 +134,9 @@ impl ChatDecoder {
             step.text_snapshot(&text);
         }
         let streamed = step.call_count();
-        for (nth, entry) in message.get("tool_calls").map(JsonRef::items).unwrap_or_default().iter().enumerate() {
+        for (nth, entry) in
+            message.get("tool_calls").map(JsonRef::items).unwrap_or_default().iter().enumerate()
+        {
             self.call_entry(entry, true, step, |delta, step| {
                 if nth >= streamed || !step.repeat_call(nth, &delta) {
                     step.call_delta(delta);

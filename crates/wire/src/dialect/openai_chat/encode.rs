@@ -1,13 +1,17 @@
 //! Request to JSON.
 
-use crate::dialect::{Dialect, EncodedRequest, TransferMode, extra};
+use crate::dialect::call_ids::{CallIdForm, CallIds};
+use crate::dialect::{Dialect, EncodedRequest, TransferMode, call_name, extra};
 use crate::profile::{ReasoningEcho, ToolIdFormat, UpstreamProfile};
 use crate::vocabulary::{
     Call, CallKind, CallOutcome, ClosedStep, Media, Message, ModelRequest, ProviderState, ToolChoice,
     ToolDefinition, UserPart,
 };
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::borrow::Cow;
+
+/// "string too long. Expected a string with maximum length 40" (HTTP 400).
+const CALL_ID_BYTES_MAX: usize = 40;
 
 pub(crate) fn encode(
     request: &ModelRequest,
@@ -69,41 +73,99 @@ fn messages(request: &ModelRequest, profile: &UpstreamProfile) -> Vec<Value> {
         let role = if profile.developer_role { "developer" } else { "system" };
         out.push(json!({"role": role, "content": instructions}));
     }
-    let mut ids = CallIdMap { used: HashSet::new(), format: profile.tool_id_format };
-    for message in &request.messages {
-        match message {
-            Message::User(parts) => out.push(user(parts, profile)),
-            Message::Step(step) => push_step(step, request, profile, &mut ids, &mut out),
+    let mut ids = CallIds::new(match profile.tool_id_format {
+        ToolIdFormat::Any => CallIdForm::Text { bytes_max: CALL_ID_BYTES_MAX },
+        ToolIdFormat::NineAlphanumeric => CallIdForm::NineAlphanumeric,
+    });
+    let turns = request.messages.split_inclusive(|message| matches!(message, Message::User(_)));
+    for turn in turns {
+        let has_calls =
+            turn.iter().any(|message| matches!(message, Message::Step(step) if !step.calls.is_empty()));
+        for message in turn {
+            match message {
+                Message::User(parts) => push_user(user(parts, profile), &mut out),
+                Message::Step(step) => push_step(step, has_calls, request, profile, &mut ids, &mut out),
+            }
         }
+    }
+    if !profile.user_after_tool {
+        part_users_from_tools(&mut out);
     }
     out
 }
 
-fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
-    if let [UserPart::Text { text }] = parts {
-        return json!({"role": "user", "content": text});
+/// Mistral, and what is served with its templates: "Unexpected role 'user' after role 'tool'" (HTTP 400). Its own client puts
+/// the same word between (mistralai/mistral-vibe, `_ensure_assistant_after_tools`).
+fn part_users_from_tools(messages: &mut Vec<Value>) {
+    let mut at = 1;
+    while at < messages.len() {
+        if messages[at]["role"] == "user" && messages[at - 1]["role"] == "tool" {
+            messages.insert(at, json!({"role": "assistant", "content": "Understood."}));
+        }
+        at += 1;
     }
+}
+
+/// The user may speak right after the pictures of tools, which are a message of the user's here: both are one.
+fn push_user(content: Value, out: &mut Vec<Value>) {
+    match out.last_mut().filter(|last| last["role"] == "user").map(|last| &mut last["content"]) {
+        Some(Value::Array(parts)) => match content {
+            Value::Array(more) => parts.extend(more),
+            text => parts.push(json!({"type": "text", "text": text})),
+        },
+        _ => out.push(json!({"role": "user", "content": content})),
+    }
+}
+
+/// The content of a message of the user. Words alone are a text and no list of parts, which models without eyes do not take ("invalid type: sequence, expected a
+/// string", "'array' not in 'string'").
+fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
     let parts = parts.iter().map(|part| match part {
-        UserPart::Text { text } => json!({"type": "text", "text": text}),
-        UserPart::Image(media) if profile.vision => image(media),
-        UserPart::Image(media) => json!({"type": "text", "text": media.note()}),
+        UserPart::Text { text } => ChatPart::Text(text.into()),
+        UserPart::Image(media) if profile.vision => ChatPart::Other(image(media)),
+        UserPart::Image(media) => ChatPart::Text(media.note().into()),
         UserPart::File { name, media } => match audio_format(media).filter(|_| profile.audio) {
             Some(format) => {
-                json!({"type": "input_audio", "input_audio": {"data": media.data(), "format": format}})
+                let audio = json!({"data": media.data(), "format": format});
+                ChatPart::Other(json!({"type": "input_audio", "input_audio": audio}))
             }
-            None => json!({"type": "text", "text": format!("{name}: {}", media.note())}),
+            None => ChatPart::Text(format!("{name}: {}", media.note()).into()),
         },
     });
-    json!({"role": "user", "content": parts.collect::<Vec<_>>()})
+    let parts: Vec<ChatPart<'_>> = parts.collect();
+    let texts = parts.iter().map(|part| match part {
+        ChatPart::Text(text) => Some(text.as_ref()),
+        ChatPart::Other(_) => None,
+    });
+    match texts.collect::<Option<Vec<_>>>() {
+        Some(texts) => texts.join("\n\n").into(),
+        None => parts.into_iter().map(ChatPart::into_value).collect(),
+    }
+}
+
+/// A part of the user's content.
+enum ChatPart<'a> {
+    Text(Cow<'a, str>),
+    Other(Value),
+}
+
+impl ChatPart<'_> {
+    fn into_value(self) -> Value {
+        match self {
+            Self::Text(text) => json!({"type": "text", "text": text}),
+            Self::Other(part) => part,
+        }
+    }
 }
 
 /// The assistant's message, one tool message for each call directly after it, and only then anything else (a call
 /// and its outcome may not be parted: surfaces of every server refuse it).
 fn push_step(
     step: &ClosedStep,
+    turn_has_calls: bool,
     request: &ModelRequest,
     profile: &UpstreamProfile,
-    ids: &mut CallIdMap,
+    ids: &mut CallIds,
     out: &mut Vec<Value>,
 ) {
     if step.text.is_empty() && step.calls.is_empty() {
@@ -119,7 +181,7 @@ fn push_step(
     let mut assistant = Map::new();
     assistant.insert("role".into(), json!("assistant"));
     assistant.insert("content".into(), content(step, profile));
-    echo_reasoning(step, state, profile, &mut assistant);
+    echo_reasoning(step, turn_has_calls, state, profile, &mut assistant);
     if !calls_with_ids.is_empty() {
         let calls = calls_with_ids.iter().map(|(id, (call, _))| tool_call(id, call, state));
         assistant.insert("tool_calls".into(), calls.collect());
@@ -149,16 +211,18 @@ fn push_step(
 fn content(step: &ClosedStep, profile: &UpstreamProfile) -> Value {
     if profile.reasoning_echo == ReasoningEcho::ThinkingParts && !step.thinking.is_empty() {
         let thinking = json!([{"type": "text", "text": step.thinking}]);
-        return json!([
-            {"type": "thinking", "thinking": thinking, "closed": true},
-            {"type": "text", "text": step.text},
-        ]);
+        let mut parts = vec![json!({"type": "thinking", "thinking": thinking, "closed": true})];
+        if !step.text.is_empty() {
+            parts.push(json!({"type": "text", "text": step.text}));
+        }
+        return parts.into();
     }
     if step.text.is_empty() { Value::Null } else { json!(step.text) }
 }
 
 fn echo_reasoning(
     step: &ClosedStep,
+    turn_has_calls: bool,
     state: Option<&ProviderState>,
     profile: &UpstreamProfile,
     assistant: &mut Map<String, Value>,
@@ -166,8 +230,10 @@ fn echo_reasoning(
     match profile.reasoning_echo {
         ReasoningEcho::None | ReasoningEcho::ThinkingParts => {}
         ReasoningEcho::ReasoningContent => {
-            // Needed on messages with calls even if the model thought nothing; empty text is refused by some.
-            if !step.calls.is_empty() {
+            // Needed on messages with calls even if the model thought nothing, empty text is refused by some; and on every
+            // message of a turn with calls, also in later turns (https://api-docs.deepseek.com/guides/thinking_mode,
+            // MoonshotAI/kimi-cli#2141).
+            if turn_has_calls {
                 let text = if step.thinking.is_empty() { " " } else { step.thinking.as_str() };
                 assistant.insert("reasoning_content".into(), json!(text));
             }
@@ -187,11 +253,13 @@ fn echo_reasoning(
 
 fn tool_call(id: &str, call: &Call, state: Option<&ProviderState>) -> Value {
     let text = call.arguments_text();
+    // `^[a-zA-Z0-9_-]+$`, also in history.
+    let name = call_name::sanitize(call.name.as_str(), &[]);
     let mut entry = match call.kind {
         CallKind::Function => {
-            json!({"id": id, "type": "function", "function": {"name": call.name, "arguments": text}})
+            json!({"id": id, "type": "function", "function": {"name": name, "arguments": text}})
         }
-        CallKind::Custom => json!({"id": id, "type": "custom", "custom": {"name": call.name, "input": text}}),
+        CallKind::Custom => json!({"id": id, "type": "custom", "custom": {"name": name, "input": text}}),
     };
     // Gemini's compatible endpoint wants its thought signature back on the call that carried it.
     let theirs = call.upstream_id.as_ref().map(|id| id.as_str()).unwrap_or_default();
@@ -215,42 +283,4 @@ fn audio_format(media: &Media) -> Option<&'static str> {
 
 fn image(media: &Media) -> Value {
     json!({"type": "image_url", "image_url": {"url": media.data_url()}})
-}
-
-/// Ids for one request: theirs verbatim where they are unique in it, else ours.
-struct CallIdMap {
-    used: HashSet<String>,
-    format: ToolIdFormat,
-}
-
-impl CallIdMap {
-    fn assign(&mut self, call: &Call) -> String {
-        let theirs = call.upstream_id.as_ref().map(|id| id.as_str().to_owned());
-        let free = |id: &String| !self.used.contains(id);
-        let mut id = theirs.filter(free).unwrap_or_else(|| call.id.as_str().to_owned());
-        if self.format == ToolIdFormat::NineAlphanumeric {
-            id = nine_alphanumeric(&id);
-        }
-        self.used.insert(id.clone());
-        id
-    }
-}
-
-/// The same nine letters and digits for the same id, always (Mistral: `a-z, A-Z, 0-9, with a length of 9`).
-fn nine_alphanumeric(id: &str) -> String {
-    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return id.to_owned();
-    }
-    // FNV-1a; 62^9 is about 2^53.6, so two ids of one request practically never meet.
-    let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    (0..9)
-        .map(|_| {
-            let digit = DIGITS[(hash % 62) as usize];
-            hash /= 62;
-            digit as char
-        })
-        .collect()
 }

@@ -5,7 +5,7 @@
 //! nothing but the answer tells whether a model reasons. One that does not refuses the field with HTTP 400 that names
 //! it; the driver learns from that and sends the request again without.
 
-use super::call_ids::CallIds;
+use crate::dialect::call_ids::{CallIdForm, CallIds};
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, call_name, extra};
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{
@@ -15,13 +15,16 @@ use crate::vocabulary::{
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
+/// "string too long. Expected a string with maximum length 64" (HTTP 400).
+const CALL_IDS: CallIdForm = CallIdForm::Text { bytes_max: 64 };
+
 pub(crate) fn encode(
     request: &ModelRequest,
     offered: &[ToolDefinition],
     profile: &UpstreamProfile,
     transfer: TransferMode,
 ) -> EncodedRequest {
-    let mut input = InputEncoder { request, profile, ids: CallIds::default(), items: Vec::new() };
+    let mut input = InputEncoder { request, profile, ids: CallIds::new(CALL_IDS), items: Vec::new() };
     for message in &request.messages {
         match message {
             Message::User(parts) => input.user(parts),

@@ -1,6 +1,5 @@
 //! OpenAI Responses (`/responses`), also as spoken by Azure, xAI, OpenRouter, GitHub Copilot, LM Studio, Bedrock.
 
-mod call_ids;
 mod decode;
 mod encode;
 mod items;
