@@ -88,7 +88,7 @@ struct Proof {
     run: fn() -> Result<ProofOutcome>,
 }
 
-const PROOFS: [Proof; 22] = [
+const PROOFS: [Proof; 23] = [
     Proof { name: "test", what: "All checks and tests of CI", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",

@@ -360,6 +360,9 @@ pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
         ProblemKind::ToolsLeftOut => Some(
             "Switch off tools that this agent does not need, or use a model whose API takes more (`tools_max` of the upstream's profile).".into(),
         ),
+        ProblemKind::SettingsLeftOut => Some(
+            "Take them out of the agent, the model or the request (`leave_out` of the upstream's profile does it for every one).".into(),
+        ),
         ProblemKind::ForeignEnd => Some(
             "`[DONE]` is not this format's end, and proxies send it after a torn reply, too. Without the format's own end nothing with effects of this reply runs."
                 .into(),

@@ -51,6 +51,8 @@ pub struct UpstreamHabits {
     pub content: ContentRule,
     /// Fields that are no fields of Chat Completions there.
     pub unknown_fields: &'static [&'static str],
+    /// Settings that its model does not take: reasoning models of OpenAI.
+    pub unsupported: &'static [&'static str],
 }
 
 impl UpstreamHabits {

@@ -1,6 +1,7 @@
 //! Measured quirks of an upstream, as far as they change what is decoded or sent.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Handling of tool calls that a server leaks as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +104,12 @@ pub struct UpstreamProfile {
     /// The user may speak after results of tools. Default true; without, a word of the model stands between (Mistral); the
     /// driver learns from a refusal.
     pub user_after_tool: bool,
+    /// The limit of the answer is called `max_completion_tokens` (OpenAI's reasoning models), not `max_tokens`. Default false;
+    /// the driver learns from a refusal.
+    pub max_completion_tokens: bool,
+    /// Settings that are not sent, by the names of the upstream's fields (`top_p`, `topP`). Default none; the driver learns
+    /// from a refusal, for the model that refused.
+    pub leave_out: BTreeSet<String>,
     /// System prompt as `developer` instead of `system` (OpenAI reasoning models). Default false.
     pub developer_role: bool,
 }
@@ -129,6 +136,8 @@ impl Default for UpstreamProfile {
             tool_schemas: ToolSchemaForm::Standard,
             tools_max: None,
             user_after_tool: true,
+            max_completion_tokens: false,
+            leave_out: BTreeSet::new(),
             developer_role: false,
         }
     }

@@ -257,9 +257,11 @@ impl ConversationSession {
                 None => return Err(messages::nothing_to_continue()),
             },
         };
-        if let SessionBackend::Store(stored) = &self.backend {
-            stored.resume(&id).await?;
-        }
+        // Its end is news, even if it has come before anyone asks for its state.
+        let was_cut_off = match &self.backend {
+            SessionBackend::Store(stored) => stored.resume(&id).await?,
+            _ => false,
+        };
         let api = self.stored_api()?.clone();
         let page = api.get(&format!("/v1/conversations/{}/messages?limit=1", query_value(&id))).await?;
         (self.last, self.leaf, self.id) = (None, None, Some(id));
@@ -269,7 +271,7 @@ impl ConversationSession {
         let turn_id = last["turn_id"].as_str().unwrap_or_default().to_owned();
         self.leaf = Some(turn_id.clone());
         let turn = OngoingTurn::attach(api, turn_id, self.own_answers()).await?;
-        let is_running = last["status"] == "running";
+        let is_running = was_cut_off || last["status"] == "running";
         Ok(Some(PastTurn { message: input_text(&last["message"]), turn, is_running }))
     }
 

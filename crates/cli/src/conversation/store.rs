@@ -65,10 +65,10 @@ impl StoredConversations {
         &self.api
     }
 
-    /// Goes on with a turn of the conversation that was cut off with its process.
-    pub(crate) async fn resume(&self, conversation: &str) -> Result<(), CliFailure> {
+    /// Goes on with a turn of the conversation that was cut off with its process. False if there is none.
+    pub(crate) async fn resume(&self, conversation: &str) -> Result<bool, CliFailure> {
         let resumed = self.hub.resume_conversation(conversation).await;
-        resumed.map(|_| ()).map_err(|error| messages::no_store(&error))
+        resumed.map(|resumed| resumed.turns > 0).map_err(|error| messages::no_store(&error))
     }
 
     /// Writes what is left of the turns that have ended, and stops the application. The store stays open.

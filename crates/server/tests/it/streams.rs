@@ -3,6 +3,7 @@
 use crate::support::{self, Event, Events, PATIENCE, TestServer, answered, saying};
 use serde_json::{Value, json};
 use throughline::config::ServerLimits;
+use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest};
 use tokio::time::{Duration, sleep, timeout};
 
@@ -175,7 +176,12 @@ async fn a_turn_goes_on_unseen_unless_it_should_not() {
 #[tokio::test]
 async fn a_conversation_goes_on_is_edited_and_forked() {
     let server = TestServer::start(|seen: &SeenRequest| {
-        ModelScript::new().say(format!("heard {}", seen.messages.len()))
+        // What the user says in a row is one message.
+        let count = seen.messages.iter().map(|message| match message {
+            SeenMessage::User { text, .. } => text.split("\n\n").count(),
+            _ => 1,
+        });
+        ModelScript::new().say(format!("heard {}", count.sum::<usize>()))
     })
     .await;
     let (_, first) = server.post("/v1/turns", saying("One")).await;

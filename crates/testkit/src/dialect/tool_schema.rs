@@ -72,6 +72,43 @@ pub(crate) fn check_anthropic(path: &str, schema: &Value) -> RequestResult<()> {
     Ok(())
 }
 
+/// Anthropic: the schema of a structured reply.
+pub(crate) fn check_anthropic_reply(schema: &Value) -> RequestResult<()> {
+    const UNSUPPORTED: [&str; 14] = [
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+        "patternProperties",
+        "propertyNames",
+        "not",
+    ];
+    let refuse = |why: String| RequestRefusal::new(format!("output_config.format.schema: {why}"));
+    check_metaschema(schema).map_err(&refuse)?;
+    walk(schema, "", &mut |_, schema| {
+        if has_type(schema, "object") && schema.get("additionalProperties") != Some(&Value::Bool(false)) {
+            return Err(refuse(
+                "For 'object' type, 'additionalProperties' must be explicitly set to false".to_owned(),
+            ));
+        }
+        match UNSUPPORTED.iter().find(|keyword| schema.contains_key(**keyword)) {
+            Some(keyword) => Err(refuse(format!("property '{keyword}' is not supported"))),
+            None => Ok(()),
+        }
+    })?;
+    match recursive_reference(schema) {
+        Some(name) => Err(refuse(format!("the recursive reference {name} is not supported"))),
+        None => Ok(()),
+    }
+}
+
 /// Gemini, `parametersJsonSchema`.
 pub(crate) fn check_gemini(path: &str, schema: &Value) -> RequestResult<()> {
     let refuse = |why: String| RequestRefusal::new(format!("* GenerateContentRequest.{path}: {why}"));

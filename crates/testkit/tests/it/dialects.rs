@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use throughline_testkit::seen::{SeenChoice, SeenMessage};
 use throughline_testkit::{
     CallIdRule, CallMove, FakeDialect, FakeUpstream, FakeUpstreamHandle, ModelScript, ReasoningEchoRule,
-    ScriptFinish, ScriptMove, ScriptQueue, UpstreamHabits,
+    ReceivedRequest, ScriptFinish, ScriptMove, ScriptQueue, UpstreamHabits,
 };
 
 async fn mock() -> FakeUpstreamHandle {
@@ -401,6 +401,48 @@ async fn habits_of_compatible_servers() {
     );
 }
 
+/// Rules of known upstreams of Chat Completions, each by a request that it refuses and that OpenAI takes.
+#[test]
+fn known_upstreams_refuse_what_they_do_not_take() {
+    let user = |content: Value| json!({"role": "user", "content": content});
+    let words = |text: &str| json!([{"type": "text", "text": text}]);
+    let call = json!({"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls":
+        [{"id": "abcDEF123", "type": "function", "function": {"name": "f", "arguments": "{}"}}]});
+    let result = json!({"role": "tool", "tool_call_id": "abcDEF123", "content": "1"});
+    let answer = json!({"role": "assistant", "content": "Done."});
+    let talk = |messages: Value| json!({"model": "m", "messages": messages});
+    let mut streamed = talk(json!([user("x".into())]));
+    streamed["stream"] = true.into();
+    streamed["stream_options"] = json!({"include_usage": true});
+    for (name, body, words) in [
+        ("deepseek", talk(json!([user(words("x"))])), "invalid type: sequence, expected a string"),
+        (
+            "deepseek",
+            talk(json!([user("x".into()), call, result, answer, user("y".into())])),
+            "The `reasoning_content` in the thinking mode must be passed back",
+        ),
+        ("moonshot", talk(json!([user(" ".into())])), "must not be empty"),
+        (
+            "mistral",
+            talk(json!([user("x".into()), call, result, user("y".into())])),
+            "Unexpected role 'user'",
+        ),
+        ("mistral", talk(json!([user("x".into()), answer])), "Expected last role User or Tool"),
+        ("mistral", streamed, "extra_forbidden"),
+        ("llama.cpp", talk(json!([user("x".into()), user("y".into())])), "Conversation roles must alternate"),
+        ("vllm", talk(json!([answer, user("y".into())])), "Conversation roles must alternate"),
+    ] {
+        let request = ReceivedRequest {
+            path: "/v1/chat/completions".to_owned(),
+            body: body.to_string().into_bytes(),
+            ..ReceivedRequest::default()
+        };
+        let refusal = FakeDialect::OpenaiChat.read(&request, &UpstreamHabits::of(name)).expect_err(name);
+        assert!(refusal.contains(words), "{name}: {refusal}");
+        FakeDialect::OpenaiChat.read(&request, &UpstreamHabits::of("openai")).expect(name);
+    }
+}
+
 #[tokio::test]
 async fn responses_refusals() {
     let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"});
@@ -495,7 +537,8 @@ async fn anthropic_refusals() {
     let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
     let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "1"});
     let legal = json!({
-        "model": "m", "max_tokens": 64, "stream": true, "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+        "model": "m", "max_tokens": 64, "temperature": 0.5, "stream": true,
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}],
         "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": "text", "text": "t"}, call("a"), call("b")]},
             {"role": "user", "content": [result("a"), result("b"), {"type": "text", "text": "go on"}]}],
     });
@@ -529,6 +572,14 @@ async fn anthropic_refusals() {
                 "Found multiple `tool_result` blocks with id: b",
             ),
             ("/messages/2/content", json!([text, result("a"), result("b")]), "must come first"),
+            (
+                "/messages/2/content/0",
+                json!({"type": "tool_result", "tool_use_id": "a", "is_error": true, "content": [
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}}]}),
+                "all content must be type `text` if `is_error` is true",
+            ),
+            ("/top_p", 0.5.into(), "`temperature` and `top_p` cannot both be specified"),
+            ("/thinking", json!({"type": "enabled", "budget_tokens": 1024}), "`temperature` may only be set to 1"),
             ("/messages/1/content/2/id", "a".into(), "`tool_use` ids must be unique"),
             (
                 "/messages/1/content/2/id",

@@ -4,7 +4,8 @@ use crate::client;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use throughline_testkit::{
-    FakeDialect, FakeUpstream, FakeUpstreamHandle, ModelScript, ToolSchemaRule, UpstreamHabits,
+    FakeDialect, FakeUpstream, FakeUpstreamHandle, ModelScript, ReceivedRequest, ToolSchemaRule,
+    UpstreamHabits,
 };
 use throughline_wire::{
     Dialect, Message, ModelRequest, ToolDefinition, ToolSchemaForm, TransferMode, UpstreamProfile, UserPart,
@@ -108,5 +109,58 @@ async fn the_shapes_of_the_json_schema_test_suite_are_taken_by_every_provider() 
             both.enumerate().map(|(number, schema)| tool(number, &schema)).collect();
         let failures = refusals(draft, &tools).await;
         assert!(failures.is_empty(), "{} refusals\n{}", failures.len(), failures.join("\n\n"));
+    }
+}
+
+/// The same shapes as schemas of a structured reply, by the field that each dialect has for it.
+#[test]
+fn the_shapes_of_the_suite_are_taken_as_reply_schemas() {
+    let shapes: Map<String, Value> =
+        serde_json::from_str(include_str!("../json_schema_suite.json")).expect("JSON");
+    let shapes = shapes.values().filter_map(Value::as_array).flatten();
+    let plain = UpstreamProfile { tool_schemas: ToolSchemaForm::Plain, ..UpstreamProfile::default() };
+    let in_chat = |schema: &Value| json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}});
+    let of = |name: &str, schema: &Value| match name {
+        "anthropic" | "bedrock-anthropic" => {
+            json!({"output_config": {"format": {"type": "json_schema", "schema": schema}}})
+        }
+        "gemini" => {
+            json!({"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": schema}})
+        }
+        "ollama" => json!({"format": schema}),
+        _ => in_chat(schema),
+    };
+    let providers = [
+        (FakeDialect::Anthropic, ToolSchemaRule::Openai, UpstreamProfile::default()),
+        (FakeDialect::BedrockAnthropic, ToolSchemaRule::Openai, UpstreamProfile::default()),
+        (FakeDialect::Gemini, ToolSchemaRule::Openai, UpstreamProfile::default()),
+        (FakeDialect::Ollama, ToolSchemaRule::Openai, UpstreamProfile::default()),
+        (FakeDialect::OpenaiChat, ToolSchemaRule::Moonshot, plain.clone()),
+        (FakeDialect::OpenaiChat, ToolSchemaRule::LlamaCpp, plain),
+    ];
+    for shape in shapes {
+        let schema = json!({"type": "object", "properties": {"value": shape}, "required": ["value"]});
+        for (dialect, tool_schemas, profile) in &providers {
+            let mut request = ModelRequest {
+                model: "mock".into(),
+                messages: vec![Message::User(vec![UserPart::Text { text: "Hi".into() }])],
+                ..ModelRequest::default()
+            };
+            request.settings.extra = of(dialect.name(), &schema).as_object().expect("an object").clone();
+            let wire: Dialect = dialect.name().parse().expect("the same names");
+            let encoded = encode(wire, &request, profile, TransferMode::Whole).expect("encodes");
+            let prefix = if encoded.path.starts_with(dialect.base_path()) { "" } else { dialect.base_path() };
+            let headers = encoded.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+            let received = ReceivedRequest {
+                path: format!("{prefix}{}", encoded.path),
+                headers: headers.collect(),
+                body: encoded.body.to_string().into_bytes(),
+                ..ReceivedRequest::default()
+            };
+            let habits = UpstreamHabits { tool_schemas: *tool_schemas, ..UpstreamHabits::default() };
+            if let Err(refusal) = dialect.read(&received, &habits) {
+                panic!("{dialect}: {refusal}\n{schema}\n{}", encoded.body);
+            }
+        }
     }
 }

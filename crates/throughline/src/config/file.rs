@@ -8,7 +8,7 @@ use crate::upstream::StreamingSetting;
 use crate::upstream::models::ModelFacts;
 use crate::voice::{EarsSection, VoiceSection};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use throughline_engine::{
     LoopGuard, OnInterrupted, PermissionPreset, PolicyRule, RetryPolicy, TextRuleSettings, TurnLimits,
 };
@@ -238,7 +238,7 @@ pub struct TimeoutsSection {
 }
 
 /// `profile = { … }` of an upstream; each field as in [`UpstreamProfile`].
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(
     missing_docs,
@@ -264,6 +264,8 @@ pub struct ProfileSection {
     pub tool_schemas: Option<ToolSchemaForm>,
     pub tools_max: Option<u32>,
     pub user_after_tool: Option<bool>,
+    pub max_completion_tokens: Option<bool>,
+    pub leave_out: Option<BTreeSet<String>>,
     pub developer_role: Option<bool>,
 }
 
@@ -290,6 +292,8 @@ impl ProfileSection {
             // Zero takes back the limit of a known upstream.
             tools_max: self.tools_max.map_or(base.tools_max, |most| Some(most).filter(|most| *most > 0)),
             user_after_tool: self.user_after_tool.unwrap_or(base.user_after_tool),
+            max_completion_tokens: self.max_completion_tokens.unwrap_or(base.max_completion_tokens),
+            leave_out: self.leave_out.unwrap_or(base.leave_out),
             developer_role: self.developer_role.unwrap_or(base.developer_role),
         }
     }

@@ -405,7 +405,7 @@ impl ConfigLayers<'_> {
                 total_ms: total_ms.unwrap_or(base.total_ms),
             });
         }
-        upstream.profile = s.profile.over(upstream.profile);
+        upstream.profile = s.profile.clone().over(upstream.profile);
         if let Some(hosted) = &s.hosted {
             upstream = upstream
                 .hosted(hosted.get_ref().iter().copied())

@@ -167,6 +167,10 @@ pub fn problem_text(kind: &ProblemKind, language: UserLanguage) -> String {
             "The upstream takes fewer tools than are offered. These were not sent.",
             "上游能接受的工具数少于所提供的工具数，以下工具没有发送。",
         ),
+        P::SettingsLeftOut => (
+            "These settings exclude others, or the model does not take them. They were not sent.",
+            "以下设置与其他设置相互排斥，或者该模型不接受，因此没有发送。",
+        ),
         P::CallMarkup { finding, .. } => return finding.clone(),
         P::UnknownEvent => ("It is of a kind that is not known. It is skipped.", "未知的种类，已跳过。"),
         _ => ("The decoder has found something.", "解码器发现了异常。"),

@@ -5,7 +5,7 @@ use super::deadlines::{CallDeadlines, DeadlineSleep, WaitPhase};
 use super::error_body;
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use super::handoff::{ModelHandoff, ModelItem};
-use super::learned_profile::LearnedProfile;
+use super::learned_profile::{LearnedProfile, RefusedRequest};
 use super::models::{ModelFacts, model_facts};
 use super::{DecodeProfile, KeyState, OutgoingRequest, Upstream, UpstreamProxy};
 use crate::clock::TurnClock;
@@ -193,7 +193,7 @@ impl UpstreamClient {
             && self.upstream.local_model.is_none();
         let options = DecodeOptions {
             limits: self.limits,
-            profile: self.profile.get(),
+            profile: self.profile.get(&rendered.model),
             think: ThinkMode::Split,
             offered: offered_names,
             calls: calls.clone(),
@@ -231,15 +231,23 @@ impl UpstreamClient {
             if rendered.tools.is_empty() { ToolsInRequest::Absent } else { ToolsInRequest::Present };
         let opening = OpenedCall { clock: time.clock, offered, transfer, limits: &limits };
         let opened = match &self.upstream.local_model {
-            Some(model) => model.open((*rendered).clone(), &limits).await,
+            Some(model) => {
+                let opened = model.open((*rendered).clone(), &limits).await;
+                opened.map(|response| OpenedReply { response, settings_left_out: Vec::new() })
+            }
             None => self.open(&rendered, opening, listeners.observed).await,
         };
-        let mut response = match opened {
+        let OpenedReply { mut response, settings_left_out } = match opened {
             Err(failure) if may_fall_back && failure::mentions_streaming(&failure) => {
                 return Ok(Some(failure));
             }
             opened => opened?,
         };
+        if !settings_left_out.is_empty() && !is_in_mid_turn(&rendered) {
+            let problem =
+                left_out(ProblemKind::SettingsLeftOut, settings_left_out.iter().map(String::as_str));
+            listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
+        }
         // A reply takes long, and a history can be large. Its headers keep the whole buffer that they were read into.
         drop(rendered);
         response.headers_mut().clear();
@@ -272,12 +280,12 @@ impl UpstreamClient {
         request: &ModelRequest,
         opening: OpenedCall<'_>,
         observed: &ObservedCall,
-    ) -> Result<reqwest::Response, UpstreamFailure> {
+    ) -> Result<OpenedReply, UpstreamFailure> {
         let OpenedCall { clock, offered, transfer, limits } = opening;
         let mut request = Cow::Borrowed(request);
         let (mut failed_call_retry, mut reasoning_retry) = (RetryState::Unused, RetryState::Unused);
         loop {
-            let profile = self.profile.get();
+            let profile = self.profile.get(&request.model);
             let encoded = encode(self.upstream.dialect, &request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
             let sending = self.authorize(self.request(&encoded, transfer)?, limits).await?;
@@ -303,14 +311,21 @@ impl UpstreamClient {
             let status = response.status();
             observed.report(|at| ModelCallEvent::HeadersReceived { at, status: status.as_u16() });
             if status.is_success() {
-                return check_response(response, &self.secrets()).await;
+                let response = check_response(response, &self.secrets()).await?;
+                return Ok(OpenedReply { response, settings_left_out: encoded.settings_left_out });
             }
             let headers = response.headers().clone();
             // Before anything of it is shortened: half a key is half a key too much.
             let body = self.redact(&error_body(response, limits).await);
             let refusal = error_body::parse(&body).text;
             let status_code = status.as_u16();
-            if self.profile.learn(&profile, offered, status_code, &refusal) {
+            let refused = RefusedRequest {
+                model: &request.model,
+                profile: &profile,
+                tools: offered,
+                body: &encoded.body,
+            };
+            if self.profile.learn(&refused, status_code, &refusal) {
                 continue;
             }
             if request.tool_choice.is_forced() && failure::mentions_tool_choice(status_code, &refusal) {
@@ -531,7 +546,7 @@ impl UpstreamClient {
 
     /// Dialect and profile of its replies.
     pub(crate) fn decode_profile(&self) -> DecodeProfile {
-        DecodeProfile { dialect: self.upstream.dialect, profile: self.profile.get() }
+        DecodeProfile { dialect: self.upstream.dialect, profile: self.upstream.profile.clone() }
     }
 
     fn host(&self) -> &str {
@@ -683,23 +698,35 @@ fn stream_replaced(excerpt: String) -> StepProblem {
     StepProblem { kind: ProblemKind::StreamReplaced, at: 0, excerpt, slot: None }
 }
 
-/// The tools that the upstream does not take, named once a turn: not after results, and not after what the user has said to
-/// them in mid-turn.
+/// An answer with status 200.
+struct OpenedReply {
+    response: reqwest::Response,
+    settings_left_out: Vec<String>,
+}
+
+/// The tools that the upstream does not take, named once a turn.
 fn tools_left_out(request: &ModelRequest, tools_max: Option<u32>) -> Option<StepProblem> {
     let taken = usize::try_from(tools_max?).unwrap_or(usize::MAX);
-    let left_out = request.tools.get(taken..).filter(|left_out| !left_out.is_empty())?;
-    let step = request.messages.iter().rev().find_map(|message| match message {
+    let beyond = request.tools.get(taken..).filter(|beyond| !beyond.is_empty())?;
+    let names = beyond.iter().map(|tool| tool.name.as_str());
+    (!is_in_mid_turn(request)).then(|| left_out(ProblemKind::ToolsLeftOut, names))
+}
+
+/// The request comes after results, or after what the user has said to them in mid-turn.
+fn is_in_mid_turn(request: &ModelRequest) -> bool {
+    let last_step = request.messages.iter().rev().find_map(|message| match message {
         Message::Step(step) => Some(step),
         Message::User(_) => None,
     });
-    if step.is_some_and(|step| !step.calls.is_empty()) {
-        return None;
-    }
-    let named: Vec<&str> = left_out.iter().take(LEFT_OUT_NAMED_MAX).map(|tool| tool.name.as_str()).collect();
-    let more = left_out.len() - named.len();
+    last_step.is_some_and(|step| !step.calls.is_empty())
+}
+
+/// A problem that names what was not sent.
+fn left_out<'a>(kind: ProblemKind, names: impl ExactSizeIterator<Item = &'a str>) -> StepProblem {
+    let more = names.len().saturating_sub(LEFT_OUT_NAMED_MAX);
+    let named: Vec<&str> = names.take(LEFT_OUT_NAMED_MAX).collect();
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    let excerpt = format!("{}{more}", named.join(", "));
-    Some(StepProblem { kind: ProblemKind::ToolsLeftOut, at: 0, excerpt, slot: None })
+    StepProblem { kind, at: 0, excerpt: format!("{}{more}", named.join(", ")), slot: None }
 }
 
 /// A reply on its way through the decoder.

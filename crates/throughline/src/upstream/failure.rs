@@ -3,6 +3,7 @@
 
 use super::error_body::{self, UpstreamErrorBody};
 use super::failure_rules;
+use serde_json::Value;
 use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_wire::UpstreamError as ReportedError;
 
@@ -178,6 +179,95 @@ pub(crate) fn mentions_encrypted_reasoning(status: u16, text: &str) -> bool {
 /// role 'tool'"): the same request with a word of the model between may be accepted.
 pub(crate) fn mentions_user_after_tool(status: u16, text: &str) -> bool {
     (400..=500).contains(&status) && text.contains("role 'user' after role 'tool'")
+}
+
+/// True if a refusal asks for the newer name of the answer's limit (OpenAI's reasoning models: "Unsupported parameter:
+/// 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.").
+pub(crate) fn mentions_max_completion_tokens(status: u16, text: &str) -> bool {
+    (400..500).contains(&status) && text.contains("'max_tokens'") && text.contains("max_completion_tokens")
+}
+
+/// The optional setting of a request that its refusal names: the same request without it may be accepted. Which of two that
+/// exclude one another goes is the order of the list.
+pub(crate) fn refused_setting(status: u16, text: &str, body: &Value) -> Option<&'static str> {
+    /// Settings without which an answer is one as well.
+    const OPTIONAL: [&str; 21] = [
+        "top_k",
+        "topK",
+        "top_p",
+        "topP",
+        "min_p",
+        "repetition_penalty",
+        "presence_penalty",
+        "presencePenalty",
+        "frequency_penalty",
+        "frequencyPenalty",
+        "seed",
+        "temperature",
+        "parallel_tool_calls",
+        "reasoning_effort",
+        "verbosity",
+        "service_tier",
+        "safety_identifier",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "metadata",
+        "store",
+    ];
+    /// Words of a refusal that is about the setting, and not about its value alone.
+    const REFUSALS: [&str; 19] = [
+        // OpenAI: "Unsupported parameter: 'temperature' is not supported with this model.", "Unsupported value: 'temperature' does
+        // not support 0.2 with this model. Only the default (1) value is supported."; xAI: "Model grok-4 does not support
+        // parameter presencePenalty.", "Argument not supported on this model: reasoning_effort".
+        "unsupported",
+        "not support",
+        // Groq, DashScope and other gateways.
+        "unknown",
+        "unrecognized",
+        "unexpected",
+        "not recognized",
+        "invalid parameter",
+        // Pydantic: Mistral, vLLM; Anthropic.
+        "extra_forbidden",
+        "extra inputs",
+        "not permitted",
+        "not allowed",
+        // Anthropic: "`temperature` and `top_p` cannot both be specified for this model.", "`temperature` may only be set to 1 when
+        // thinking is enabled.", "`top_k` must be unset when thinking is enabled.", "`temperature` is deprecated for this model."
+        "cannot both",
+        "may only be set",
+        "must be unset",
+        "deprecated",
+        // Moonshot: "invalid temperature: only 1 is allowed for this model".
+        "is allowed for this model",
+        // Gemini: "Penalty is not enabled for this model", "Unknown name \"topK\"".
+        "not enabled",
+        "incompatible",
+        "not available",
+    ];
+    if !matches!(status, 400 | 422) || !REFUSALS.iter().any(|words| text.contains(words)) {
+        return None;
+    }
+    let is_penalty = text.contains("penalty is not enabled");
+    OPTIONAL.into_iter().find(|name| {
+        let is_named =
+            names_word(text, &name.to_lowercase()) || is_penalty && name.to_lowercase().ends_with("penalty");
+        is_named && has_member(body, name)
+    })
+}
+
+/// The word stands in the text by itself.
+fn names_word(text: &str, word: &str) -> bool {
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(word).any(|(at, _)| {
+        !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next())
+    })
+}
+
+/// A member of a body, or of one of its objects.
+fn has_member(body: &Value, name: &str) -> bool {
+    let inside = body.as_object().into_iter().flat_map(|body| body.values());
+    body.get(name).is_some() || inside.into_iter().any(|member| member.get(name).is_some())
 }
 
 /// True if a refusal is about the schema of a tool: the same request with plain schemas may be accepted.

@@ -1,6 +1,8 @@
 //! A profile that learns from refusals: what an upstream has refused once is sent in another way, or no more.
 
 use super::failure::{self, ToolsInRequest};
+use serde_json::Value;
+use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 use throughline_wire::{Dialect, ToolSchemaForm, UpstreamProfile};
 
@@ -15,7 +17,7 @@ struct RefusalRule {
     leave_out: fn(&mut UpstreamProfile),
 }
 
-const RULES: [RefusalRule; 4] = [
+const RULES: [RefusalRule; 5] = [
     RefusalRule {
         dialect: Some(Dialect::OpenaiChat),
         needs_tools: false,
@@ -35,6 +37,12 @@ const RULES: [RefusalRule; 4] = [
         leave_out: |profile| profile.user_after_tool = false,
     },
     RefusalRule {
+        dialect: Some(Dialect::OpenaiChat),
+        needs_tools: false,
+        is_named: failure::mentions_max_completion_tokens,
+        leave_out: |profile| profile.max_completion_tokens = true,
+    },
+    RefusalRule {
         dialect: None,
         needs_tools: true,
         is_named: failure::mentions_tool_schema,
@@ -42,86 +50,118 @@ const RULES: [RefusalRule; 4] = [
     },
 ];
 
+/// Models that are remembered; one more, and all are asked anew.
+const MODELS_MAX: usize = 1_000;
+
 pub(super) struct LearnedProfile {
     dialect: Dialect,
-    profile: RwLock<UpstreamProfile>,
+    configured: UpstreamProfile,
+    /// By model: what one does not take another may.
+    learned: RwLock<HashMap<String, UpstreamProfile>>,
+}
+
+/// A request that was refused.
+pub(super) struct RefusedRequest<'a> {
+    pub model: &'a str,
+    /// The profile that it was encoded with.
+    pub profile: &'a UpstreamProfile,
+    pub tools: ToolsInRequest,
+    pub body: &'a Value,
 }
 
 impl LearnedProfile {
     pub(super) fn new(dialect: Dialect, configured: UpstreamProfile) -> Self {
-        Self { dialect, profile: RwLock::new(configured) }
+        Self { dialect, configured, learned: RwLock::default() }
     }
 
-    pub(super) fn get(&self) -> UpstreamProfile {
-        self.profile.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn get(&self, model: &str) -> UpstreamProfile {
+        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        learned.get(model).unwrap_or(&self.configured).clone()
     }
 
     /// Learns from a refusal of a request. True if the request is encoded in another way by now, which may be because of
     /// another's refusal: what counts is the profile that it was encoded with, not the one of this moment.
-    pub(super) fn learn(
-        &self,
-        sent: &UpstreamProfile,
-        tools: ToolsInRequest,
-        status: u16,
-        refusal: &str,
-    ) -> bool {
+    pub(super) fn learn(&self, refused: &RefusedRequest<'_>, status: u16, refusal: &str) -> bool {
         let named = RULES.iter().find(|rule| {
-            let mut without = sent.clone();
+            let mut without = refused.profile.clone();
             (rule.leave_out)(&mut without);
-            without != *sent
+            without != *refused.profile
                 && rule.dialect.is_none_or(|dialect| dialect == self.dialect)
-                && (!rule.needs_tools || tools == ToolsInRequest::Present)
+                && (!rule.needs_tools || refused.tools == ToolsInRequest::Present)
                 && (rule.is_named)(status, refusal)
         });
-        if let Some(rule) = named {
-            (rule.leave_out)(&mut self.profile.write().unwrap_or_else(PoisonError::into_inner));
+        match named {
+            Some(rule) => self.change(refused.model, rule.leave_out),
+            None => match failure::refused_setting(status, refusal, refused.body) {
+                Some(name) => self.change(refused.model, |profile| {
+                    profile.leave_out.insert(name.to_owned());
+                }),
+                None => return false,
+            },
         }
-        named.is_some()
+        true
+    }
+
+    fn change(&self, model: &str, change: impl FnOnce(&mut UpstreamProfile)) {
+        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        if learned.len() >= MODELS_MAX && !learned.contains_key(model) {
+            learned.clear();
+        }
+        change(learned.entry(model.to_owned()).or_insert_with(|| self.configured.clone()));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     const STREAM_OPTIONS: &str = "unknown field `stream_options`";
     const SCHEMA: &str = "invalid schema for function 'look'";
+    const TEMPERATURE: &str = "unsupported value: 'temperature' does not support 0.2 with this model";
 
+    /// Requests of a model that are sent together and refused.
     #[track_caller]
-    fn check(
-        dialect: Dialect,
-        refusals: &[(ToolsInRequest, u16, &str)],
-        is_learned: bool,
-    ) -> UpstreamProfile {
+    fn check(dialect: Dialect, refusals: &[(ToolsInRequest, &str)], is_learned: bool) -> LearnedProfile {
         let learned = LearnedProfile::new(dialect, UpstreamProfile::default());
-        let sent = learned.get();
-        for (tools, status, refusal) in refusals {
-            assert_eq!(learned.learn(&sent, *tools, *status, refusal), is_learned, "{refusal}");
+        let profile = &learned.get("m");
+        let body = &json!({"temperature": 0.2});
+        for (tools, refusal) in refusals {
+            let refused = RefusedRequest { model: "m", profile, tools: *tools, body };
+            assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{refusal}");
         }
-        learned.get()
+        learned
     }
 
     #[test]
     fn requests_refused_together_are_each_asked_again() {
-        let refusal = (ToolsInRequest::Absent, 400, STREAM_OPTIONS);
-        let profile = check(Dialect::OpenaiChat, &[refusal; 3], true);
-        assert!(!profile.include_usage);
+        let refusal = (ToolsInRequest::Absent, STREAM_OPTIONS);
+        assert!(!check(Dialect::OpenaiChat, &[refusal; 3], true).get("m").include_usage);
     }
 
     #[test]
-    fn refusals_of_different_things_are_learned_beside_each_other() {
+    fn refusals_of_different_things_are_learned_together() {
         let refusals =
-            [(ToolsInRequest::Present, 400, STREAM_OPTIONS), (ToolsInRequest::Present, 400, SCHEMA)];
-        let profile = check(Dialect::OpenaiChat, &refusals, true);
+            [STREAM_OPTIONS, SCHEMA, TEMPERATURE].map(|refusal| (ToolsInRequest::Present, refusal));
+        let profile = check(Dialect::OpenaiChat, &refusals, true).get("m");
         assert_eq!((profile.include_usage, profile.tool_schemas), (false, ToolSchemaForm::Plain));
+        assert!(profile.leave_out.contains("temperature"));
+    }
+
+    #[test]
+    fn a_refusal_says_nothing_of_another_model() {
+        let learned = check(Dialect::OpenaiChat, &[(ToolsInRequest::Absent, TEMPERATURE)], true);
+        assert_eq!(learned.get("other"), UpstreamProfile::default());
     }
 
     #[test]
     fn what_was_not_sent_is_not_learned() {
-        check(Dialect::OpenaiChat, &[(ToolsInRequest::Absent, 400, SCHEMA)], false);
-        check(Dialect::Gemini, &[(ToolsInRequest::Present, 400, STREAM_OPTIONS)], false);
-        let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
-        learned.learn(&learned.get(), ToolsInRequest::Absent, 400, STREAM_OPTIONS);
-        assert!(!learned.learn(&learned.get(), ToolsInRequest::Absent, 400, STREAM_OPTIONS));
+        check(Dialect::OpenaiChat, &[(ToolsInRequest::Absent, SCHEMA)], false);
+        check(Dialect::Gemini, &[(ToolsInRequest::Present, STREAM_OPTIONS)], false);
+        check(Dialect::OpenaiChat, &[(ToolsInRequest::Absent, "unsupported parameter: 'seed'")], false);
+        let learned = check(Dialect::OpenaiChat, &[(ToolsInRequest::Absent, STREAM_OPTIONS)], true);
+        let (profile, body) = (&learned.get("m"), &json!({}));
+        let again = RefusedRequest { model: "m", profile, tools: ToolsInRequest::Absent, body };
+        assert!(!learned.learn(&again, 400, STREAM_OPTIONS));
     }
 }

@@ -9,7 +9,7 @@ use crate::media::MediaOffloader;
 use crate::observe::ObservedCall;
 use crate::upstream::models::ModelFacts;
 use futures_util::FutureExt;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use throughline_engine::{FailureKind as K, UpstreamFailure};
@@ -454,6 +454,50 @@ async fn tools_that_an_upstream_does_not_take_are_left_out_and_named_once_a_turn
         });
         assert_eq!(named, *expected);
     }
+}
+
+/// A reasoning model of OpenAI: two settings and the name of the limit are refused one after the other.
+#[tokio::test]
+async fn settings_a_model_refuses_are_left_out_and_named() {
+    let habits = testkit::UpstreamHabits {
+        unsupported: &["temperature", "top_p", "max_tokens"],
+        ..testkit::UpstreamHabits::default()
+    };
+    let replies = (0..2).map(|_| ModelScript::new().say("Hello."));
+    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let client = client(chat(&server));
+    let mut asking = request();
+    asking.settings.temperature = Some(0.2);
+    asking.settings.max_output_tokens = Some(100);
+    asking.settings.extra = Map::from_iter([("top_p".to_owned(), json!(0.9))]);
+    for exchanges in [4, 5] {
+        let came = call(&client, &asking).await;
+        assert_eq!((came.text(), server.exchanges().len()), ("Hello.".to_owned(), exchanges), "{came:?}");
+        let named = came.events.into_iter().find_map(|event| match event {
+            StepEvent::Problem(problem) if problem.kind == ProblemKind::SettingsLeftOut => {
+                Some(problem.excerpt)
+            }
+            _ => None,
+        });
+        assert_eq!(named.as_deref(), Some("temperature, top_p"));
+    }
+    assert_eq!(server.requests()[1].max_output_tokens, Some(100));
+}
+
+#[tokio::test]
+async fn settings_that_exclude_each_other_reach_claude_as_one() {
+    let replies = (0..2).map(|_| ModelScript::new().say("Hello."));
+    let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
+    let client = client(at(&server, DIALECTS[2]));
+    for thinking in [json!({"type": "disabled"}), json!({"type": "enabled", "budget_tokens": 2048})] {
+        let mut asking = request();
+        asking.settings.temperature = Some(0.2);
+        asking.settings.max_output_tokens = Some(1000);
+        let extra = [("thinking", thinking), ("top_p", json!(0.9)), ("top_k", json!(5))];
+        asking.settings.extra = extra.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+        assert_eq!(call(&client, &asking).await.text(), "Hello.");
+    }
+    assert_eq!(server.violations(), []);
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ mod history;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
+mod reply_schema;
+mod settings;
 pub(crate) mod tool_choice_prompt;
 mod tool_schema;
 
@@ -210,6 +212,9 @@ pub struct EncodedRequest {
     pub body: Value,
     /// Tools that are not in the body, because the upstream takes no more ([`UpstreamProfile::tools_max`]).
     pub tools_left_out: Vec<WireName>,
+    /// Settings that are not in the body, because they exclude others or the upstream does not take them
+    /// ([`UpstreamProfile::leave_out`]), as its fields are called.
+    pub settings_left_out: Vec<String>,
 }
 
 /// Why a request cannot be written in a dialect.
@@ -297,7 +302,13 @@ pub fn encode(
         Dialect::BedrockConverse => bedrock::encode_converse,
         Dialect::BedrockAnthropic => bedrock::encode_anthropic,
     };
-    Ok(EncodedRequest { tools_left_out: left_out, ..encode(request, &tools, profile, transfer) })
+    let mut encoded = encode(request, &tools, profile, transfer);
+    encoded.tools_left_out = left_out;
+    reply_schema::adapt(dialect, profile, &mut encoded.body);
+    if let Some(body) = encoded.body.as_object_mut() {
+        encoded.settings_left_out = settings::take_out(dialect, profile, &request.model, body);
+    }
+    Ok(encoded)
 }
 
 /// True if a call can be forced. Ollama has no field for it; Anthropic refuses it while the model thinks ("Thinking may not

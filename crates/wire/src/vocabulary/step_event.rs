@@ -369,6 +369,9 @@ pub enum ProblemKind {
     /// More tools are offered than the upstream takes; `excerpt` names those that were not sent. Reported by the client of the
     /// upstream.
     ToolsLeftOut,
+    /// Settings that exclude one another, or that the model does not take; `excerpt` names those that were not sent. Reported by
+    /// the client of the upstream.
+    SettingsLeftOut,
     /// An event or block of a kind that we do not know; skipped, `excerpt` names it.
     UnknownEvent,
 }

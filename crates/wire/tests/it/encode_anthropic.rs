@@ -154,12 +154,14 @@ fn limits_transfer_and_further_fields() {
     let extra = extra.as_object().cloned().unwrap_or_default();
     let mut request = request(vec![user("Hi")]);
     request.settings.extra = extra;
-    let whole =
-        encode(Dialect::Anthropic, &request, &unmarked(), TransferMode::Whole).expect("an encoder").body;
-    assert_eq!(whole.get("stream"), None);
-    assert_eq!((&whole["max_tokens"], &whole["top_k"]), (&json!(6096), &json!(5)));
+    let whole = encode(Dialect::Anthropic, &request, &unmarked(), TransferMode::Whole).expect("an encoder");
+    assert_eq!(whole.body.get("stream"), None);
+    assert_eq!((&whole.body["max_tokens"], whole.body.get("top_k")), (&json!(6096), None));
+    assert_eq!(whole.settings_left_out, ["top_k"], "it does not go with thinking");
     request.settings.max_output_tokens = Some(100);
-    assert_eq!(sent(&request).body["max_tokens"], 100);
+    assert_eq!(sent(&request).body["max_tokens"], 2100, "the answer's limit, and its thoughts");
+    request.settings.max_output_tokens = Some(3000);
+    assert_eq!(sent(&request).body["max_tokens"], 3000);
 }
 
 // --- a tool loop ---

@@ -70,14 +70,19 @@ fn read_body(root: &RequestNode<'_>, mut seen: SeenRequest) -> RequestResult<See
         return Err(RequestRefusal::new("max_tokens: must be greater than or equal to 1"));
     }
     seen.max_output_tokens = Some(most);
+    check_settings(root, most)?;
+    if let Some(schema) = root.value.pointer("/output_config/format/schema") {
+        tool_schema::check_anthropic_reply(schema)?;
+    }
     seen.instructions = root.get("system").map(|at| system(&at)).transpose()?.flatten();
     seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(root, &seen.tools)?;
     let turns = turns(&root.require("messages")?)?;
     let manual = root.get("thinking").and_then(|at| at.get_text("type").ok().flatten()) == Some("enabled");
     check_thinking(&turns, manual)?;
-    check_last(&turns)?;
+    let has_last_word = check_last(&turns);
     seen.messages = conversation(turns)?;
+    has_last_word?;
     let calls =
         |message: &SeenMessage| matches!(message, SeenMessage::Assistant { calls, .. } if !calls.is_empty());
     if seen.tools.is_empty() && seen.messages.iter().any(calls) {
@@ -320,6 +325,35 @@ fn result(at: &RequestNode<'_>) -> RequestResult<SeenResult> {
         return Err(at.refuse("all content must be type `text` if `is_error` is true"));
     }
     Ok(result)
+}
+
+/// Settings that exclude one another.
+fn check_settings(root: &RequestNode<'_>, max_tokens: u64) -> RequestResult<()> {
+    let has = |name: &str| root.get(name).is_some();
+    let refuse = |words: &str| Err(RequestRefusal::new(words));
+    if has("temperature") && has("top_p") {
+        return refuse(
+            "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+        );
+    }
+    let Some(thinking) = root.get("thinking").filter(|at| at.value["type"] != "disabled") else {
+        return Ok(());
+    };
+    if root.value["temperature"].as_f64().is_some_and(|value| value != 1.0) {
+        return refuse("`temperature` may only be set to 1 when thinking is enabled.");
+    }
+    if has("top_k") {
+        return refuse("`top_k` must be unset when thinking is enabled.");
+    }
+    if root.value["top_p"].as_f64().is_some_and(|value| value < 0.95) {
+        return refuse("`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled.");
+    }
+    match thinking.value["budget_tokens"].as_u64() {
+        Some(budget) if budget >= max_tokens => {
+            refuse("`max_tokens` must be greater than `thinking.budget_tokens`.")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The user has the last word. (Tools of the provider, after which it may be the model's, are not simulated.)

@@ -70,6 +70,17 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     if let Some(config) = root.get_any(&["generationConfig", "generation_config"]) {
         let most = config.get_any(&["maxOutputTokens", "max_output_tokens"]);
         seen.max_output_tokens = most.map(|at| at.count()).transpose()?;
+        if let Some(thinking) = config.get("thinkingConfig")
+            && thinking.get("thinkingBudget").is_some()
+            && thinking.get("thinkingLevel").is_some()
+        {
+            return Err(RequestRefusal::new(
+                "You can only set only one of thinking budget and thinking level.",
+            ));
+        }
+        if let Some(schema) = config.get("responseJsonSchema") {
+            tool_schema::check_gemini("generation_config.response_json_schema", schema.value)?;
+        }
     }
     seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(&root, &seen.tools)?;

@@ -53,6 +53,9 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
         options.map()?;
         seen.max_output_tokens = options.get("num_predict").and_then(|at| at.value.as_u64());
     }
+    if let Some(format) = root.get("format").filter(|format| format.value.is_object()) {
+        tool_schema::check_llama_cpp(format.value)?;
+    }
     if let Some(think) = root.get("think")
         && !(think.value.is_boolean()
             || matches!(think.value.as_str(), Some("low" | "medium" | "high" | "max")))

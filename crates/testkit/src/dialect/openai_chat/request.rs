@@ -99,6 +99,18 @@ pub(crate) fn read(
         return Err(RequestRefusal::new(words).status(422));
     }
     seen.model = root.require_text("model")?.into();
+    if let Some(field) = habits.unsupported.iter().find(|field| root.get(field).is_some()) {
+        let instead = if *field == "max_tokens" { " Use 'max_completion_tokens' instead." } else { "" };
+        let words = format!("Unsupported parameter: '{field}' is not supported with this model.{instead}");
+        return Err(RequestRefusal::new(words).code("unsupported_parameter"));
+    }
+    if let Some(schema) = body.pointer("/response_format/json_schema/schema") {
+        match habits.tool_schemas {
+            ToolSchemaRule::Openai => {}
+            ToolSchemaRule::Moonshot => tool_schema::check_moonshot(schema)?,
+            ToolSchemaRule::LlamaCpp => tool_schema::check_llama_cpp(schema)?,
+        }
+    }
     if root.get("stream").map(|at| at.flag()).transpose()? == Some(true) {
         seen.delivery = ReplyDelivery::Stream;
     }

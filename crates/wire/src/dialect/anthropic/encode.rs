@@ -86,14 +86,18 @@ pub(crate) fn encode(
         headers,
         body: Value::Object(body),
         tools_left_out: Vec::new(),
+        settings_left_out: Vec::new(),
     }
 }
 
 fn max_tokens(request: &ModelRequest) -> u64 {
     let thinking = request.settings.extra.get("thinking").and_then(|thinking| thinking.get("budget_tokens"));
-    match request.settings.max_output_tokens {
-        Some(tokens) => u64::from(tokens),
-        None => MAX_TOKENS_DEFAULT + thinking.and_then(Value::as_u64).unwrap_or(0),
+    let budget = thinking.and_then(Value::as_u64).unwrap_or(0);
+    match request.settings.max_output_tokens.map(u64::from) {
+        // "`max_tokens` must be greater than `thinking.budget_tokens`" (HTTP 400): it is meant for the answer.
+        Some(tokens) if tokens <= budget => tokens + budget,
+        Some(tokens) => tokens,
+        None => MAX_TOKENS_DEFAULT + budget,
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) fn encode_anthropic(
         headers: Vec::new(),
         body: encoded.body,
         tools_left_out: Vec::new(),
+        settings_left_out: Vec::new(),
     }
 }
 
@@ -89,6 +90,7 @@ pub(crate) fn encode_converse(
         headers: Vec::new(),
         body: body.into(),
         tools_left_out: Vec::new(),
+        settings_left_out: Vec::new(),
     }
 }
 

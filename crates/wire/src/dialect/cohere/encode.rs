@@ -53,6 +53,7 @@ pub(crate) fn encode(
         headers: Vec::new(),
         body: body.into(),
         tools_left_out: Vec::new(),
+        settings_left_out: Vec::new(),
     }
 }
 

@@ -7,3 +7,4 @@ mod schema;
 
 pub(crate) use decode::GeminiDecoder;
 pub(crate) use encode::encode;
+pub(crate) use schema::adapt as adapt_schema;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const MAX_ITEMS_SUM: u64 = 500;
 
 /// The schema of a function's arguments, or none if it has no arguments: an object without properties is refused.
-pub(super) fn adapt(schema: &Value) -> Option<Value> {
+pub(crate) fn adapt(schema: &Value) -> Option<Value> {
     let takes_something =
         ["properties", "additionalProperties", "anyOf", "oneOf", "allOf", "$ref", "patternProperties"]
             .iter()

@@ -46,7 +46,8 @@ pub(crate) fn encode(
     }
     if let Some(tokens) = request.settings.max_output_tokens {
         // OpenAI's reasoning models know only the newer name, compatible servers often only the older.
-        let name = if profile.developer_role { "max_completion_tokens" } else { "max_tokens" };
+        let is_newer = profile.developer_role || profile.max_completion_tokens;
+        let name = if is_newer { "max_completion_tokens" } else { "max_tokens" };
         body.insert(name.into(), json!(tokens));
     }
     if transfer == TransferMode::Stream {
@@ -64,6 +65,7 @@ pub(crate) fn encode(
         headers: Vec::new(),
         body: Value::Object(body),
         tools_left_out: Vec::new(),
+        settings_left_out: Vec::new(),
     }
 }
 

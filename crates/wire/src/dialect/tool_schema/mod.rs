@@ -62,7 +62,7 @@ pub(super) fn adapt(dialect: Dialect, request: &ModelRequest, profile: &Upstream
 }
 
 /// The schema of a tool's arguments as every provider of JSON Schema takes it.
-fn standard(schema: &Value) -> Map<String, Value> {
+pub(super) fn standard(schema: &Value) -> Map<String, Value> {
     let mut copies = CopyBudget::new();
     let mut schema = normal::normalize(schema, &mut copies);
     top::flatten(&mut schema, &mut copies);

@@ -1,0 +1,135 @@
+//! Settings of a request that exclude one another, and those that an upstream does not take.
+//!
+//! A request that says too much is refused whole. What is taken out is named, so that nobody takes the answer for another one.
+
+use super::Dialect;
+use crate::profile::UpstreamProfile;
+use serde_json::{Map, Value};
+
+/// Objects of a body in which settings stand, besides the body itself.
+const INSIDE: [&str; 3] = ["generationConfig", "options", "inferenceConfig"];
+
+/// Takes them out of a body: their names, as they stood there.
+pub(super) fn take_out(
+    dialect: Dialect,
+    profile: &UpstreamProfile,
+    model: &str,
+    body: &mut Map<String, Value>,
+) -> Vec<String> {
+    let mut left_out = Vec::new();
+    let excluded = match dialect {
+        Dialect::Anthropic | Dialect::BedrockAnthropic => excluded_by_claude(body),
+        Dialect::BedrockConverse if model.contains("claude") => exclude_either(body, "temperature", "topP"),
+        // "You can only set only one of thinking budget and thinking level" (HTTP 400).
+        Dialect::Gemini => {
+            match body.get_mut("generationConfig").and_then(|config| config.get_mut("thinkingConfig")) {
+                Some(Value::Object(thinking)) if thinking.contains_key("thinkingLevel") => {
+                    left_out
+                        .extend(thinking.shift_remove("thinkingBudget").map(|_| "thinkingBudget".to_owned()));
+                    Vec::new()
+                }
+                _ => Vec::new(),
+            }
+        }
+        _ => Vec::new(),
+    };
+    for name in excluded.into_iter().chain(profile.leave_out.iter().map(String::as_str)) {
+        if remove(body, name) {
+            left_out.push(name.to_owned());
+        }
+    }
+    left_out
+}
+
+/// "Thinking isn't compatible with `temperature` or `top_k` modifications", and `top_p` is between 0.95 and 1
+/// (<https://platform.claude.com/docs/en/build-with-claude/extended-thinking>); "`temperature` and `top_p` cannot both be
+/// specified for this model. Please use only one." (HTTP 400).
+fn excluded_by_claude(body: &Map<String, Value>) -> Vec<&'static str> {
+    let thinks = body.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
+    if !thinks {
+        return exclude_either(body, "temperature", "top_p");
+    }
+    let number = |name: &str| body.get(name).and_then(Value::as_f64);
+    let excluded = [
+        ("temperature", number("temperature").is_some_and(|value| value != 1.0)),
+        ("top_k", true),
+        ("top_p", number("top_p").is_none_or(|value| value < 0.95) || body.contains_key("temperature")),
+    ];
+    excluded.into_iter().filter_map(|(name, is_excluded)| is_excluded.then_some(name)).collect()
+}
+
+/// The second, where both are there.
+fn exclude_either(body: &Map<String, Value>, first: &str, second: &'static str) -> Vec<&'static str> {
+    if has(body, first) && has(body, second) { vec![second] } else { Vec::new() }
+}
+
+fn has(body: &Map<String, Value>, name: &str) -> bool {
+    body.contains_key(name)
+        || INSIDE.iter().any(|inside| body.get(*inside).is_some_and(|at| at.get(name).is_some()))
+}
+
+fn remove(body: &mut Map<String, Value>, name: &str) -> bool {
+    let mut is_removed = body.shift_remove(name).is_some();
+    for inside in INSIDE {
+        if let Some(Value::Object(at)) = body.get_mut(inside) {
+            is_removed |= at.shift_remove(name).is_some();
+        }
+    }
+    is_removed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(dialect: Dialect, body: Value, left_out: &[&str], rest: Value) {
+        let Value::Object(mut body) = body else { panic!("an object") };
+        let profile = UpstreamProfile { leave_out: ["seed".to_owned()].into(), ..UpstreamProfile::default() };
+        assert_eq!(take_out(dialect, &profile, "anthropic.claude-x", &mut body), left_out);
+        assert_eq!(Value::Object(body), rest);
+    }
+
+    #[test]
+    fn settings_that_exclude_one_another_are_taken_out_and_named() {
+        let thinking = json!({"type": "enabled", "budget_tokens": 1024});
+        check(
+            Dialect::Anthropic,
+            json!({"temperature": 0.5, "top_p": 0.9}),
+            &["top_p"],
+            json!({"temperature": 0.5}),
+        );
+        check(Dialect::Anthropic, json!({"top_p": 0.9}), &[], json!({"top_p": 0.9}));
+        check(
+            Dialect::BedrockAnthropic,
+            json!({"thinking": thinking, "temperature": 0.5, "top_k": 5, "top_p": 0.9}),
+            &["temperature", "top_k", "top_p"],
+            json!({"thinking": thinking}),
+        );
+        check(
+            Dialect::Anthropic,
+            json!({"thinking": thinking, "top_p": 0.97}),
+            &[],
+            json!({"thinking": thinking, "top_p": 0.97}),
+        );
+        check(
+            Dialect::BedrockConverse,
+            json!({"inferenceConfig": {"temperature": 0.5, "topP": 0.9}}),
+            &["topP"],
+            json!({"inferenceConfig": {"temperature": 0.5}}),
+        );
+        check(
+            Dialect::Gemini,
+            json!({"generationConfig": {"thinkingConfig": {"thinkingLevel": "low", "thinkingBudget": 9}, "seed": 1}}),
+            &["thinkingBudget", "seed"],
+            json!({"generationConfig": {"thinkingConfig": {"thinkingLevel": "low"}}}),
+        );
+        check(
+            Dialect::OpenaiChat,
+            json!({"temperature": 0.5, "top_p": 0.9, "seed": 1}),
+            &["seed"],
+            json!({"temperature": 0.5, "top_p": 0.9}),
+        );
+    }
+}
