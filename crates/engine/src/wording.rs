@@ -348,11 +348,16 @@ pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
             kind:
                 FindingKind::InCodeFence
                 | FindingKind::InInlineCode
+                | FindingKind::InIndentedCode
                 | FindingKind::InQuotation
+                | FindingKind::InQuotationMarks
+                | FindingKind::InList
+                | FindingKind::InTable
+                | FindingKind::InComment
                 | FindingKind::InThinking,
             ..
         } => Some(
-            "If it was meant, ask the model to write the request outside of code, quotations and thinking.".into(),
+            "If it was meant, ask the model to write the request outside of code, quotations, lists, tables, comments and thinking.".into(),
         ),
         ProblemKind::StreamReplaced => Some(
             "The reply was asked for again, whole. `streaming = \"off\"` for this upstream saves the first attempt.".into(),

@@ -4,7 +4,7 @@
 use super::{EventSink, excerpt_of};
 use crate::assemble::CallAssembler;
 use crate::json::JsonRef;
-use crate::text::{MarkupFinding, ParsedText, ScanEvent, TextCalls, TextScanner};
+use crate::text::{MarkupFinding, ParsedCall, ParsedText, ScanEvent, TextCalls, TextScanner};
 use crate::vocabulary::{BrokenCall, CallSlot, ProblemKind, StepEvent, StepProblem};
 use std::borrow::Cow;
 
@@ -76,7 +76,7 @@ impl TextMode {
     }
 
     /// The parser has the last word on everything that waits for the end of the step. What it reads otherwise than the
-    /// scanner is two readings of one text: it never runs, and it is reported. Returns the text without markup.
+    /// scanner is two readings of one text: it never runs, and it is reported. Returns the text without blocks.
     pub(super) fn check_against_parser(
         &mut self,
         ending: ReplyEnding,
@@ -84,8 +84,9 @@ impl TextMode {
         out: EventSink<'_>,
         at: u64,
     ) -> String {
-        let ParsedText { text, calls: parsed, .. } =
+        let ParsedText { calls: parsed, .. } =
             self.format.protocol.parse(&self.visible_text, &self.format.tools);
+        let text = self.without_blocks(&parsed);
         if ending == ReplyEnding::Cut {
             return text;
         }
@@ -114,6 +115,17 @@ impl TextMode {
             calls.break_call(slot, BrokenCall::Ambiguous { message }, Some(raw), out);
         }
         text
+    }
+
+    /// The text as it was written, without blocks: data that the model quotes still has its tildes there, so nothing in it
+    /// looks like a call.
+    fn without_blocks(&self, calls: &[ParsedCall]) -> String {
+        let (mut text, mut from) = (String::new(), 0);
+        for ParsedCall { span, .. } in calls {
+            text += self.visible_text.get(from..span.start).unwrap_or_default();
+            from = from.max(span.end);
+        }
+        text + self.visible_text.get(from..).unwrap_or_default()
     }
 }
 

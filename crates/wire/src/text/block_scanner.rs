@@ -2,8 +2,8 @@
 //! grammar. What may become a marker is held back, and nothing else.
 
 use super::escape::{MarkerPrefix, StreamUnescaper};
-use super::markdown_state::{MarkdownState, THINKING};
 use super::protocol::{FINDINGS_MAX, FindingKind, MarkupFinding, ScanEvent, TextScanner};
+use super::quotation::{QuotationReader, may_be_mention};
 
 /// Text is worked through in slices of this size, so that reading a part of it again never copies much.
 const SLICE_BYTES: usize = 1024;
@@ -174,7 +174,7 @@ pub(super) struct BlockScanner<G> {
     idle: bool,
     mode: ScanMode,
     trust: TrustState,
-    page: MarkdownState,
+    page: QuotationReader,
     position: TextPosition,
     findings: usize,
     /// Text that more text must decide on.
@@ -261,7 +261,7 @@ impl<G: BlockGrammar> BlockScanner<G> {
             idle: true,
             mode: ScanMode::Page,
             trust: TrustState::Trusted,
-            page: MarkdownState::default(),
+            page: QuotationReader::default(),
             position: TextPosition::START,
             findings: 0,
             held: String::new(),
@@ -393,7 +393,7 @@ impl<G: BlockGrammar> BlockScanner<G> {
 
     fn block_ends(&mut self, after: TrustState) {
         self.mode = ScanMode::AfterBlock;
-        self.page = MarkdownState::default();
+        self.page = QuotationReader::default();
         self.extra_angles = EXTRA_ANGLES_MAX;
         if after == TrustState::Tainted {
             self.trust = after;
@@ -419,7 +419,7 @@ impl<G: BlockGrammar> BlockScanner<G> {
         if let Some(newline) = self.pending_spaces.rfind('\n') {
             self.pending_spaces.drain(..=newline);
         }
-        self.page.push_plain(&self.pending_spaces);
+        self.page.push(&self.pending_spaces);
         if is_space {
             self.show_spaces(sink);
         }
@@ -453,14 +453,14 @@ impl<G: BlockGrammar> BlockScanner<G> {
             plain = ahead[..plain].find(G::LEFTOVERS).unwrap_or(plain);
         }
         if plain > 0 {
-            self.page.push_plain(&ahead[..plain]);
+            self.page.push(&ahead[..plain]);
             return PageToken::Shown(plain);
         }
         match bytes[0] {
             b'<' => self.angle(ahead, rest),
             mark @ (b'`' | b'~') => {
                 let count = bytes.iter().take_while(|byte| **byte == mark).count();
-                self.page.push_marks(mark, count);
+                self.page.push(&ahead[..count]);
                 PageToken::Shown(count)
             }
             _ => self.leftover(ahead, rest),
@@ -468,77 +468,73 @@ impl<G: BlockGrammar> BlockScanner<G> {
     }
 
     fn angle(&mut self, ahead: &str, rest: InputState) -> PageToken {
-        let inert = self.page.inert_reason();
+        let inert = self.page.quotation();
         let start =
             if self.page.is_at_line_start() { LinePosition::LineStart } else { LinePosition::MidLine };
-        let may_be = |tag: &str| rest == InputState::Open && tag.starts_with(ahead);
-        if let Some(closing) = self.page.thinking_ends_with() {
-            if ahead.starts_with(closing) {
-                self.page = MarkdownState::default();
-                return PageToken::Shown(closing.len());
-            }
-            if may_be(closing) {
-                return PageToken::Held;
-            }
-        } else if inert.is_none() && start == LinePosition::LineStart {
-            for (opening, closing) in THINKING {
-                if ahead.starts_with(opening) {
-                    self.page.begin_thinking(closing);
-                    return PageToken::Shown(opening.len());
-                }
-            }
-            if THINKING.iter().any(|(opening, _)| may_be(opening)) {
-                return PageToken::Held;
-            }
-        }
         let (mark, length) = match G::marker(ahead, rest) {
             MarkerMatch::No => {
-                self.page.push_angle();
+                self.page.push("<");
                 return PageToken::Shown(1);
             }
             MarkerMatch::More => return PageToken::Held,
             MarkerMatch::Torn if inert.is_none() => return PageToken::Torn,
-            MarkerMatch::Torn => return PageToken::Shown(ahead.len()),
+            MarkerMatch::Torn => {
+                self.page.push(ahead);
+                return PageToken::Shown(ahead.len());
+            }
             MarkerMatch::Yes(mark, length) => (mark, length),
         };
         let next = match (mark, inert) {
             (MarkerKind::Example, None) => PageToken::Reported(length, FindingKind::MarkedInert),
             (MarkerKind::End, None)
-                if start == LinePosition::LineStart || self.trust == TrustState::Tainted =>
+                if (start == LinePosition::LineStart && !self.page.is_in_quoted_request())
+                    || self.trust == TrustState::Tainted =>
             {
                 return PageToken::HiddenEnd(length);
             }
-            (MarkerKind::Example | MarkerKind::ExampleEnd | MarkerKind::End, _) => PageToken::Shown(length),
-            (MarkerKind::Start, Some(kind)) if kind != FindingKind::InInlineCode => {
+            (MarkerKind::End, _) => {
+                self.page.end_quoted_request();
+                PageToken::Shown(length)
+            }
+            (MarkerKind::Example | MarkerKind::ExampleEnd, _) => PageToken::Shown(length),
+            (MarkerKind::Start, Some(kind)) if !may_be_mention(kind) => {
+                self.page.begin_quoted_request();
                 PageToken::Reported(length, kind)
             }
             (MarkerKind::Start, inert) => {
                 let start = if inert.is_some() { LinePosition::MidLine } else { start };
                 match (G::follows(&ahead[length..], start, rest), inert) {
                     (BlockDecision::More, _) => return PageToken::Held,
-                    (BlockDecision::Text, _) | (BlockDecision::Torn, Some(_)) => PageToken::Shown(length),
+                    (BlockDecision::Text, None) => PageToken::Shown(length),
+                    (BlockDecision::Text | BlockDecision::Torn, Some(_)) => {
+                        self.page.pass_quoted_marker();
+                        PageToken::Shown(length)
+                    }
                     (BlockDecision::Torn, None) => return PageToken::Torn,
-                    (BlockDecision::Block, Some(kind)) => PageToken::Reported(length, kind),
+                    (BlockDecision::Block, Some(kind)) => {
+                        self.page.begin_quoted_request();
+                        PageToken::Reported(length, kind)
+                    }
                     (BlockDecision::Block, None) => return PageToken::Block(length),
                 }
             }
         };
-        self.page.push_angle();
+        self.page.push(&ahead[..length]);
         next
     }
 
     /// The value that a tainted block left open may end somewhere in the text after it.
     fn leftover(&mut self, ahead: &str, rest: InputState) -> PageToken {
         let character = ahead.chars().next().map_or(1, char::len_utf8);
-        let inert = self.page.inert_reason().is_some();
+        let inert = self.page.quotation().is_some();
         match G::leftover(ahead) {
             LeftoverMatch::Yes(length) if !inert => {
-                self.page.push_plain(&ahead[..length]);
+                self.page.push(&ahead[..length]);
                 PageToken::HiddenLeftover(length)
             }
             LeftoverMatch::More if !inert && rest == InputState::Open => PageToken::Held,
             _ => {
-                self.page.push_plain(&ahead[..character]);
+                self.page.push(&ahead[..character]);
                 PageToken::Shown(character)
             }
         }
@@ -551,10 +547,10 @@ impl<G: BlockGrammar> TextScanner for BlockScanner<G> {
             && let Some(survey) = TextSurvey::of(text.as_bytes())
         {
             if survey.has_line_break {
-                self.page.push_plain(text);
+                self.page.push(text);
                 self.position.advance(text);
             } else {
-                self.page.push_inline(text.as_bytes());
+                self.page.push(text);
                 self.position.advance_in_line(text.len(), survey.characters);
             }
             self.unescaper.record_tail(text);

@@ -2,7 +2,9 @@
 
 use super::call_match::{CallMatch, MatchArguments};
 use super::cursor::TextCursor;
-use super::markdown::{CodeSpans, fence_at, run_length, skip_fence};
+use super::markdown::{fence_at, run_length, skip_fence};
+use super::protocol::FindingKind;
+use super::quotation::QuotationReader;
 use super::{
     anthropic_xml, deepseek, dsml, gemma, glm, granite, harmony, hermes, kimi, llama, minimax, mistral,
     pythonic, qwen3_coder, think,
@@ -135,6 +137,11 @@ impl<'t> LeakSearch<'t> {
     /// The grammars without any marker: the reply is a call and nothing else.
     fn search_bare(&mut self, body: usize) -> bool {
         let start = body + (self.text.len() - body - self.text[body..].trim_start().len());
+        let mut reader = QuotationReader::default();
+        reader.push(&self.text[body..start]);
+        if reader.quotation().is_some() {
+            return false;
+        }
         let (format, matches) = match self.text.as_bytes().get(start) {
             Some(b'{') => ("llama", llama::read_bare(&self.text[start..])),
             Some(b'[') => ("pythonic", pythonic::read_bare(&self.text[start..])),
@@ -148,52 +155,138 @@ impl<'t> LeakSearch<'t> {
     fn scan(&mut self, body: usize) {
         let mut cursor = TextCursor::new(self.text, body);
         let mut stops = StopFinder::new(self.text);
-        let mut spans = None;
+        let mut reader = QuotationReader::of_whole(self.text);
+        reader.seek(body);
+        // How far the reader has come.
+        let mut read = body;
+        let mut values = ValueTags::default();
+        let mut quotation = None;
         while let Some(at) = stops.next(cursor.position()) {
+            reader.push(&self.text[read..at]);
+            if !quotation.is_some_and(is_verbatim) {
+                values.pass(&self.text[read..at]);
+            }
+            read = at;
             cursor.seek(at);
+            quotation = reader.quotation();
             match self.text.as_bytes()[at] {
-                b'`' | b'~' => match fence_at(self.text, at) {
-                    Some(fence) => {
-                        let matches = if fence.info == "tool_code" {
-                            gemma::read(self.text, &fence)
-                        } else {
-                            Vec::new()
-                        };
-                        let end = skip_fence(self.text, &fence);
-                        self.push_calls("gemma", matches, at..end);
-                        cursor.seek(end);
+                b'`' | b'~' => {
+                    let fence = fence_at(self.text, at).filter(|fence| fence.info == "tool_code");
+                    let Some(fence) = fence.filter(|_| quotation.is_none()) else {
+                        cursor.seek(at + run_length(self.text.as_bytes(), at));
+                        continue;
+                    };
+                    let matches = gemma::read(self.text, &fence);
+                    if matches.is_empty() {
+                        cursor.seek(at + run_length(self.text.as_bytes(), at));
+                        continue;
                     }
-                    None => {
-                        let spans = spans.get_or_insert_with(|| CodeSpans::of(self.text));
-                        cursor.seek(
-                            spans.end_of(at).unwrap_or_else(|| at + run_length(self.text.as_bytes(), at)),
-                        );
-                    }
-                },
+                    read = skip_fence(self.text, &fence);
+                    self.push_calls("gemma", matches, at..read);
+                    cursor.seek(read);
+                    reader.seek(read);
+                }
                 _ if think::closes_at(self.text, at) => {
                     // The opening tag was in the prompt template: what came before was thinking.
-                    self.calls.clear();
+                    if !quotation.is_some_and(is_verbatim) {
+                        self.calls.clear();
+                    }
                     cursor.seek(at + 1);
                 }
-                _ => self.try_grammars(&mut cursor),
+                _ if quotation.is_some_and(is_verbatim) => {
+                    cursor.seek(at + self.text[at..].chars().next().map_or(1, char::len_utf8));
+                }
+                _ => {
+                    let found = self.try_grammars(&mut cursor);
+                    let Some((format, matches)) = found else { continue };
+                    let end = cursor.position();
+                    let starts_line = reader.is_at_line_start();
+                    let is_row = reader.may_begin_row() && self.is_in_row(end);
+                    if quotation.is_some() || is_row || values.hold(format, starts_line) {
+                        // All of it is part of the example, its quotation marks as well.
+                        reader.pass(end - at);
+                    } else {
+                        self.push_calls(format, matches, at..end);
+                        reader.seek(end);
+                        values = ValueTags::default();
+                    }
+                    read = end;
+                }
             }
         }
     }
 
-    fn try_grammars(&mut self, cursor: &mut TextCursor<'t>) {
+    /// More cells follow on this line.
+    fn is_in_row(&self, end: usize) -> bool {
+        self.text[end..].lines().next().is_some_and(|rest| rest.contains('|'))
+    }
+
+    /// The call that begins at the cursor, which then is behind it; otherwise at the next byte that is worth a look.
+    fn try_grammars(&self, cursor: &mut TextCursor<'t>) -> Option<(&'static str, Vec<CallMatch<'t>>)> {
         let start = cursor.position();
         let mut resume = start + self.text[start..].chars().next().map_or(1, char::len_utf8);
         for grammar in &GRAMMARS {
             cursor.seek(start);
             let matches = (grammar.read)(cursor);
             if !matches.is_empty() {
-                let span = start..cursor.position();
-                return self.push_calls(grammar.format, matches, span);
+                return Some((grammar.format, matches));
             }
             resume = resume.max(cursor.position());
         }
         cursor.seek(resume);
+        None
     }
+}
+
+/// The tags around values of arguments, and the markers of `vcp`, which no server leaks. After one that never closed, a call may be part of the value: it counts only if
+/// it begins a line in the same grammar, as where the model began anew.
+#[derive(Default)]
+struct ValueTags {
+    open: Option<&'static ValueTag>,
+}
+
+struct ValueTag {
+    opening: &'static str,
+    closing: &'static str,
+    formats: &'static [&'static str],
+}
+
+const VALUE_TAGS: [ValueTag; 5] = [
+    ValueTag {
+        opening: "<parameter",
+        closing: "</parameter>",
+        formats: &["qwen3_coder", "minimax", "anthropic_xml"],
+    },
+    ValueTag {
+        opening: concat!("<ant", "ml:parameter"),
+        closing: concat!("</ant", "ml:parameter>"),
+        formats: &["anthropic_xml"],
+    },
+    ValueTag { opening: "<[TOOL_REQUEST]", closing: "<[END_TOOL_REQUEST]", formats: &[] },
+    ValueTag { opening: "<arg_value>", closing: "</arg_value>", formats: &["glm"] },
+    ValueTag { opening: "<|DSML|parameter", closing: "</|DSML|parameter>", formats: &["dsml"] },
+];
+
+impl ValueTags {
+    fn pass(&mut self, text: &str) {
+        for at in memchr::memchr_iter(b'<', text.as_bytes()) {
+            let stands = |marker: &str| TextCursor::new(text, at).eat_marker(marker);
+            match self.open {
+                Some(tag) if stands(tag.closing) => self.open = None,
+                Some(_) => {}
+                None => self.open = VALUE_TAGS.iter().find(|tag| stands(tag.opening)),
+            }
+        }
+    }
+
+    fn hold(&self, format: &str, starts_line: bool) -> bool {
+        self.open.is_some_and(|tag| !(starts_line && tag.formats.contains(&format)))
+    }
+}
+
+/// A code block or inline code: whatever begins in it ends in it, so no call is looked for.
+fn is_verbatim(kind: FindingKind) -> bool {
+    matches!(kind, FindingKind::InCodeFence | FindingKind::InInlineCode)
 }
 
 /// The positions where anything could begin, found by SIMD search. Each needle's next position is stored, so that the text

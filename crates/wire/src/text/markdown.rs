@@ -55,6 +55,7 @@ pub(super) fn skip_fence(text: &str, fence: &FenceOpening<'_>) -> usize {
 }
 
 /// All runs of backticks of a text with the end of the inline code that each would open.
+#[derive(Debug, Default)]
 pub(super) struct CodeSpans {
     ends: HashMap<usize, usize>,
 }

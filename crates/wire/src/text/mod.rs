@@ -7,9 +7,9 @@
 //! 2. [`without_structured`] takes away those that the server sent structured as well;
 //! 3. [`clean_name`] frees the name of a *structured* call from harmony tokens that leaked into it.
 //!
-//! These are no calls: markup inside inline code or a fenced block (`` ```tool_code `` excepted), inside a thinking
-//! block, incomplete markup, and markup that does not follow its grammar. Nothing is repaired or guessed; a text that
-//! yields no call stays text. All of it is linear in the text.
+//! These are no calls: markup that is only quoted, by the rule that the text protocols have as well (`quotation`; a
+//! fenced block marked `` ```tool_code `` excepted), incomplete markup, and markup that does not follow its grammar.
+//! Nothing is repaired or guessed; a text that yields no call stays text. All of it is linear in the text.
 //!
 //! [`ThinkSplitter`] is the other stage, and an incremental one: it splits `<think>…</think>` off (R4).
 //!
@@ -34,11 +34,11 @@ mod kimi;
 mod leaked;
 mod llama;
 mod markdown;
-mod markdown_state;
 mod minimax;
 mod mistral;
 mod protocol;
 mod pythonic;
+mod quotation;
 mod qwen3_coder;
 mod render;
 mod result_frame;

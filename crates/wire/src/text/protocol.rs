@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A text protocol. All of it is pure: no state between calls, no clock, no randomness.
 ///
-/// Calls are read twice, by two readers that share no decisions: [`scanner`](Self::scanner) while the reply arrives,
+/// Calls are read twice, by two readers that share no decision but the rule what is quoted: [`scanner`](Self::scanner) while the reply arrives,
 /// for the live card and for tools that may start early, and [`parse`](Self::parse) over the whole text of a step.
 /// They agree for every text and every cut of it: same calls, same visible text, same findings.
 ///
@@ -154,8 +154,18 @@ pub enum FindingKind {
     InCodeFence,
     /// A request in inline code: shown, not run.
     InInlineCode,
+    /// A request in indented code: shown, not run.
+    InIndentedCode,
     /// A request in a quotation (`>`): shown, not run.
     InQuotation,
+    /// A request in quotation marks or in a JSON string: shown, not run.
+    InQuotationMarks,
+    /// A request in a list item: shown, not run.
+    InList,
+    /// A request in a table: shown, not run.
+    InTable,
+    /// A request in a comment or a heading: shown, not run.
+    InComment,
     /// A request in a thinking block: shown, not run.
     InThinking,
     /// A block that says itself that it is an example (`TOOL_REQUEST_ESCAPE`): shown, not run.
@@ -176,7 +186,16 @@ impl FindingKind {
         match self {
             FindingKind::InCodeFence => "A tool request in a code block is an example: it was not run.",
             FindingKind::InInlineCode => "A tool request in inline code is an example: it was not run.",
+            FindingKind::InIndentedCode => "A tool request in indented code is an example: it was not run.",
             FindingKind::InQuotation => "A tool request in a quotation (`>`) was not run.",
+            FindingKind::InQuotationMarks => {
+                "A tool request in quotation marks is an example: it was not run."
+            }
+            FindingKind::InList => "A tool request in a list is an example: it was not run.",
+            FindingKind::InTable => "A tool request in a table is an example: it was not run.",
+            FindingKind::InComment => {
+                "A tool request in a comment or a heading is an example: it was not run."
+            }
             FindingKind::InThinking => "A tool request in a thinking block was not run.",
             FindingKind::MarkedInert => "A block marked as an example (`…_ESCAPE`) was not run.",
             FindingKind::TornMarker => "The reply ended in the middle of a marker, which is not shown.",

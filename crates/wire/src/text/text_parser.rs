@@ -1,8 +1,9 @@
 //! The other reader of the text protocols: over a whole text, line by line, as plainly as it can be written. It shares
-//! no decision with the scanner, so each is a check on the other.
+//! no decision with the scanner but the rule what is quoted, so each is a check on the other.
 
 use super::escape::{MarkerPrefix, unescape};
 use super::protocol::{FINDINGS_MAX, FindingKind, MarkupFinding, ParsedCall, ParsedText, line_and_column};
+use super::quotation::{QuotationReader, may_be_mention};
 
 /// Token at a position of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +78,6 @@ struct ShownSegment {
     blank_to: usize,
 }
 
-struct LineFence {
-    mark: char,
-    length: usize,
-}
-
 impl TextParser<'_> {
     /// Behind a block: passes what still belongs to it.
     fn skip_after_block(&self, end: usize) -> Option<ShownSegment> {
@@ -127,111 +123,77 @@ impl TextParser<'_> {
     /// Reads a page until something that is not shown ends it; where the text continues after that.
     fn page(&mut self, mut segment: ShownSegment) -> Option<usize> {
         let text = self.text;
-        let mut line_start = segment.from;
-        let mut fence: Option<LineFence> = None;
-        let mut thinking: Option<&str> = None;
-        while line_start < text.len() {
-            if let Some(closing) = thinking.take() {
-                let end = text[line_start..].find(closing).map(|at| line_start + at);
-                self.report_examples(line_start, end.unwrap_or(text.len()), FindingKind::InThinking);
-                line_start = end.map_or(text.len(), |end| end + closing.len());
+        let mut reader = QuotationReader::default();
+        let (mut read, mut at) = (segment.from, segment.from);
+        while let Some(stop) = self.next_stop(at) {
+            at = stop + text[stop..].chars().next().map_or(1, char::len_utf8);
+            let token = self.grammar.marker_at(&text[stop..]);
+            if token == MarkerToken::Nothing {
                 continue;
             }
-            let line_end = text[line_start..].find('\n').map_or(text.len(), |at| line_start + at + 1);
-            let line = &text[line_start..line_end];
-            if let Some(open) = &fence {
-                self.report_examples(line_start, line_end, FindingKind::InCodeFence);
-                if closes_fence(open, line) {
-                    fence = None;
-                }
-                line_start = line_end;
-                continue;
-            }
-            if is_quotation(line) {
-                self.report_examples(line_start, line_end, FindingKind::InQuotation);
-                line_start = line_end;
-                continue;
-            }
-            let mut ticks = BacktickRuns::new(line);
-            let mut at = line_start;
-            let mut next_line = line_end;
-            while let Some(stop) = self.next_stop(at, line_end) {
-                let before = &text[line_start..stop];
-                let starts_line = before.bytes().all(|byte| b" \t\r".contains(&byte));
-                let tags = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
-                let tag = tags.iter().find(|(opening, _)| text[stop..].starts_with(opening));
-                if let Some((opening, closing)) = tag
-                    && starts_line
-                {
-                    thinking = Some(closing);
-                    next_line = stop + opening.len();
-                    break;
-                }
-                at = stop + text[stop..].chars().next().map_or(1, char::len_utf8);
-                let token = self.grammar.marker_at(&text[stop..]);
-                if token == MarkerToken::Nothing {
-                    continue;
-                }
-                let example = ticks.example_at(stop - line_start);
-                match token {
-                    MarkerToken::Nothing => {}
-                    MarkerToken::Torn => {
-                        if example.is_none() {
-                            self.emit_text(segment, stop);
-                            self.report_kind(FindingKind::TornMarker, stop);
-                            return None;
-                        }
+            reader.push(&text[read..stop]);
+            read = stop;
+            let example = reader.quotation();
+            let starts_line = reader.is_at_line_start();
+            match token {
+                MarkerToken::Nothing => {}
+                MarkerToken::Torn => {
+                    if example.is_none() {
+                        self.emit_text(segment, stop);
+                        self.report_kind(FindingKind::TornMarker, stop);
+                        return None;
                     }
-                    MarkerToken::Example(length) => {
-                        if example.is_none() {
-                            self.report_kind(FindingKind::MarkedInert, stop);
-                        }
+                }
+                MarkerToken::Example(length) => {
+                    if example.is_none() {
+                        self.report_kind(FindingKind::MarkedInert, stop);
+                    }
+                    at = stop + length;
+                }
+                MarkerToken::ExampleEnd(length) => at = stop + length,
+                MarkerToken::Leftover(length) => {
+                    if example.is_none() && self.tainted {
+                        self.emit_text(segment, stop);
                         at = stop + length;
+                        segment = ShownSegment { from: at, blank_to: at };
                     }
-                    MarkerToken::ExampleEnd(length) => at = stop + length,
-                    MarkerToken::Leftover(length) => {
-                        if example.is_none() && self.tainted {
-                            self.emit_text(segment, stop);
-                            at = stop + length;
-                            segment = ShownSegment { from: at, blank_to: at };
+                }
+                MarkerToken::End(length) => {
+                    at = stop + length;
+                    let is_stray = starts_line && !reader.is_in_quoted_request();
+                    if example.is_none() && (is_stray || self.tainted) {
+                        self.emit_text(segment, stop);
+                        if !self.tainted {
+                            self.report_kind(FindingKind::StrayEnd, stop);
                         }
+                        return Some(at);
                     }
-                    MarkerToken::End(length) => {
-                        at = stop + length;
-                        if example.is_none() && (starts_line || self.tainted) {
-                            self.emit_text(segment, stop);
-                            if !self.tainted {
-                                self.report_kind(FindingKind::StrayEnd, stop);
+                    reader.end_quoted_request();
+                }
+                MarkerToken::Start(length) => {
+                    at = stop + length;
+                    let opens = |at_line_start| self.grammar.block_opening(&text[at..], at_line_start);
+                    match example {
+                        Some(kind) if !may_be_mention(kind) || opens(false) == BlockOpening::Block => {
+                            reader.begin_quoted_request();
+                            self.report_kind(kind, stop);
+                        }
+                        Some(_) => reader.pass_quoted_marker(),
+                        None => match opens(starts_line) {
+                            BlockOpening::Nothing => {}
+                            BlockOpening::Torn => {
+                                self.emit_text(segment, stop);
+                                self.report_kind(FindingKind::TornMarker, stop);
+                                return None;
                             }
-                            return Some(at);
-                        }
-                    }
-                    MarkerToken::Start(length) => {
-                        at = stop + length;
-                        let opens = |at_line_start| self.grammar.block_opening(&text[at..], at_line_start);
-                        match example {
-                            Some(FindingKind::InInlineCode) if opens(false) != BlockOpening::Block => {}
-                            Some(kind) => self.report_kind(kind, stop),
-                            None => match opens(starts_line) {
-                                BlockOpening::Nothing => {}
-                                BlockOpening::Torn => {
-                                    self.emit_text(segment, stop);
-                                    self.report_kind(FindingKind::TornMarker, stop);
-                                    return None;
-                                }
-                                BlockOpening::Block => {
-                                    self.emit_text(segment, stop);
-                                    return Some(self.block(stop, at));
-                                }
-                            },
-                        }
+                            BlockOpening::Block => {
+                                self.emit_text(segment, stop);
+                                return Some(self.block(stop, at));
+                            }
+                        },
                     }
                 }
             }
-            if thinking.is_none() {
-                fence = opened_fence(line);
-            }
-            line_start = next_line;
         }
         self.emit_text(segment, text.len());
         None
@@ -251,8 +213,8 @@ impl TextParser<'_> {
     }
 
     /// The next position from `offset` where something may begin.
-    fn next_stop(&self, at: usize, end: usize) -> Option<usize> {
-        let ahead = &self.text[at.min(end)..end];
+    fn next_stop(&self, at: usize) -> Option<usize> {
+        let ahead = &self.text[at.min(self.text.len())..];
         let mark = memchr::memchr(b'<', ahead.as_bytes());
         let leftovers = if self.tainted { self.grammar.leftover_characters() } else { &[] };
         let leftover = match leftovers {
@@ -260,95 +222,5 @@ impl TextParser<'_> {
             leftovers => ahead[..mark.unwrap_or(ahead.len())].find(leftovers),
         };
         leftover.or(mark).map(|offset| at + offset)
-    }
-
-    /// Start markers in a stretch where nothing runs.
-    fn report_examples(&mut self, from: usize, to: usize, kind: FindingKind) {
-        let mut at = from;
-        while let Some(offset) = self.text[at..to].find('<') {
-            at += offset;
-            match self.grammar.marker_at(&self.text[at..]) {
-                MarkerToken::Start(length) => {
-                    self.report_kind(kind, at);
-                    at += length;
-                }
-                MarkerToken::End(length) | MarkerToken::Example(length) | MarkerToken::ExampleEnd(length) => {
-                    at += length;
-                }
-                _ => at += 1,
-            }
-            at = at.min(to);
-        }
-    }
-}
-
-/// Spaces that may stand before a fence or a quotation; what follows them.
-fn strip_indent(line: &str) -> Option<&str> {
-    let body = line.trim_start_matches(' ');
-    (line.len() - body.len() <= 3).then_some(body)
-}
-
-fn is_quotation(line: &str) -> bool {
-    strip_indent(line).is_some_and(|body| body.starts_with('>'))
-}
-
-/// The run of fence marks at the beginning of a line.
-fn fence_marks(line: &str) -> Option<(LineFence, &str)> {
-    let body = strip_indent(line)?;
-    let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'))?;
-    let info = body.trim_start_matches(mark);
-    let length = body.len() - info.len();
-    (length >= 3).then_some((LineFence { mark, length }, info))
-}
-
-fn opened_fence(line: &str) -> Option<LineFence> {
-    // A fence holds for the lines behind it.
-    if !line.ends_with('\n') {
-        return None;
-    }
-    let (fence, info) = fence_marks(line)?;
-    (fence.mark == '~' || !info.contains('`')).then_some(fence)
-}
-
-fn closes_fence(open: &LineFence, line: &str) -> bool {
-    fence_marks(line).is_some_and(|(fence, info)| {
-        fence.mark == open.mark
-            && fence.length >= open.length
-            && info.bytes().all(|byte| b" \t\r\n".contains(&byte))
-    })
-}
-
-/// The backticks of a line so far.
-struct BacktickRuns<'t> {
-    line: &'t str,
-    at: usize,
-    /// Length of the run that is open.
-    open: usize,
-    runs: usize,
-}
-
-impl<'t> BacktickRuns<'t> {
-    fn new(line: &'t str) -> Self {
-        Self { line, at: 0, open: 0, runs: 0 }
-    }
-
-    /// Reason why the text at this position of the line is an example. Reasons are checked in order.
-    fn example_at(&mut self, position: usize) -> Option<FindingKind> {
-        while let Some(offset) = self.line[self.at..position].find('`') {
-            let run = &self.line[self.at + offset..position];
-            let length = run.len() - run.trim_start_matches('`').len();
-            self.at += offset + length;
-            self.runs += 1;
-            if self.open == 0 {
-                self.open = length;
-            } else if self.open == length {
-                self.open = 0;
-            }
-        }
-        self.at = position;
-        match fence_marks(self.line) {
-            Some((fence, _)) if fence.mark == '~' || self.runs == 1 => Some(FindingKind::InCodeFence),
-            _ => (self.open > 0).then_some(FindingKind::InInlineCode),
-        }
     }
 }

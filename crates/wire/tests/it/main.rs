@@ -32,6 +32,7 @@ mod hosted_tools;
 mod incomplete;
 mod limits;
 mod provider_state;
+mod quoted_calls;
 mod sse;
 mod suites;
 mod text_agreement;

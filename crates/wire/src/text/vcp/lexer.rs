@@ -1,7 +1,7 @@
 //! The scanner's eyes: which sign begins here, seen from as much text as has come.
 
 use super::super::block_scanner::{BlockDecision, InputState, LinePosition, MarkerKind, MarkerMatch};
-use super::super::markdown_state::is_blank;
+use super::super::quotation::is_blank;
 use super::syntax::{
     ANGLES_MAX, END, ESCAPE_SUFFIX, KEY_BYTES_MAX, LABEL_SPACES_MAX, LOOK_BYTES_MAX, START, TOOL_NAME,
     is_colon, is_key_char, is_space,
@@ -124,7 +124,7 @@ pub(super) fn follows(after: &str, start: LinePosition, rest: InputState) -> Blo
         (BlockDecision::More, BlockDecision::More)
     };
     let body = skip_angles(window);
-    let line = body.trim_start_matches(|c: char| c.is_ascii() && is_blank(c as u8));
+    let line = body.trim_start_matches(is_blank);
     if start == LinePosition::LineStart && line.starts_with('\n') {
         return BlockDecision::Block;
     }
