@@ -479,7 +479,7 @@ pub(crate) fn build_tools(
     demo: bool,
 ) -> Result<Vec<Arc<dyn Tool>>, CliFailure> {
     let ports = builtin::http::AllowedPorts { extra: settings.tools.http.ports.clone() };
-    let mut tools = builtin::standard_with(ports);
+    let mut tools = builtin::standard_with(ports, settings.tools.http.hosts.clone());
     let mut folders = settings.tools.files.roots.clone();
     if file_access == FileAccess::CurrentFolder && folders.is_empty() {
         folders.extend(std::env::current_dir());

@@ -75,7 +75,10 @@ pub use text_rules::{
     TEXT_WITHHELD, TextRule, TextRuleError, TextRuleHit, TextRuleRole, TextRuleSettings, TextRuleTarget,
     apply_text_rules,
 };
-pub use tool::{CallRunner, Effect, OfferedTool, PermissionRule, PollingMode, REQUESTER, ToolConcurrency};
+pub use tool::{
+    AddressRole, AddressRule, CallRunner, Effect, OfferedTool, PermissionRule, PollingMode, REQUESTER,
+    ToolConcurrency,
+};
 pub use turn::Turn;
 pub use turn::query::{ClientCallState, QuestionState, TurnWait};
 pub use waterfall::Waterfall;

@@ -36,6 +36,9 @@ pub struct OfferedTool {
     /// The tool's own wish to be asked about.
     #[serde(default)]
     pub permission: PermissionRule,
+    /// Its part in going to addresses.
+    #[serde(default, skip_serializing_if = "AddressRole::is_none")]
+    pub addresses: AddressRole,
 }
 
 impl OfferedTool {
@@ -55,6 +58,7 @@ impl OfferedTool {
             runs: CallRunner::Here,
             fingerprint: String::new(),
             permission: PermissionRule::ByEffect,
+            addresses: AddressRole::None,
         }
     }
 }
@@ -146,6 +150,37 @@ pub enum PermissionRule {
     ByEffect,
     /// A person is asked each time, whatever the effect.
     Ask,
+}
+
+/// Part of a tool in going to addresses: an address can carry out what the model has read, so a call asks before it goes to
+/// a host that nobody has named.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AddressRole {
+    /// None, or only to addresses of its own settings.
+    #[default]
+    None,
+    /// Finding them: each line of a result that is an address may be gone to unchanged.
+    Names,
+    /// It goes to the address in an argument.
+    Visits(AddressRule),
+}
+
+impl AddressRole {
+    fn is_none(&self) -> bool {
+        *self == AddressRole::None
+    }
+}
+
+/// The address of a call, and the hosts that may be gone to unasked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressRule {
+    /// The argument that holds the address.
+    pub argument: String,
+    /// Hosts that the settings name: `docs.rs`, `*.example.org` (all below it), `*` (all there are).
+    pub hosts: Vec<String>,
+    /// The setting that names them, as users find it.
+    pub setting: String,
 }
 
 /// Party that runs a tool.

@@ -4,9 +4,10 @@
 
 use crate::event::TurnFault;
 use crate::input::{FailureKind, UpstreamFailure};
+use crate::policy::address::shown_host;
 use crate::policy::loop_guard::CallCycle;
 use crate::text::summary;
-use crate::tool::{Effect, OfferedTool};
+use crate::tool::{AddressRole, AddressRule, Effect, OfferedTool};
 use throughline_wire::text::FindingKind;
 use throughline_wire::{CallArguments, ProblemKind, UpstreamError, visible};
 
@@ -267,6 +268,36 @@ pub(crate) fn redefined_question(tool: &OfferedTool) -> String {
     format!(
         "The definition of {tool_text} has changed since it was offered to the model. Run it as it is now?"
     )
+}
+
+/// The address itself is one of the arguments, which come last.
+pub(crate) fn unnamed_host_question(tool: &OfferedTool, arguments: &CallArguments) -> String {
+    let host = match &tool.addresses {
+        AddressRole::Visits(rule) => host_text(rule, arguments),
+        AddressRole::None | AddressRole::Names => "another host".into(),
+    };
+    let line = summary::of_value(&arguments.value);
+    format!(
+        "Run {}? It goes to {host}, which nobody has named: an address can carry out what the model has read. If you approve, this host is not asked about again in this conversation. Arguments: {line}",
+        tool_text(tool)
+    )
+}
+
+/// Nobody could be asked: the model and its users read how to allow it.
+pub(crate) fn unnamed_host_denied(reason: &str, rule: &AddressRule, arguments: &CallArguments) -> String {
+    let (host, setting) = (host_text(rule, arguments), &rule.setting);
+    format!(
+        "{reason}. The call goes to {host}, which nobody has named in this conversation; to allow it unasked, name it in {setting}."
+    )
+}
+
+fn host_text(rule: &AddressRule, arguments: &CallArguments) -> String {
+    let address =
+        arguments.value.get(&rule.argument).and_then(|address| address.as_str()).unwrap_or_default();
+    match shown_host(address) {
+        Some(host) => format!("`{host}`"),
+        None => "an address that programs read in different ways".into(),
+    }
 }
 
 // --- about answers ---

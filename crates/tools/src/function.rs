@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
-use throughline_engine::{Effect, PermissionRule, PollingMode, ToolConcurrency};
+use throughline_engine::{AddressRole, Effect, PermissionRule, PollingMode, ToolConcurrency};
 use throughline_wire::{CallArguments, ToolOutput, VcpCommand};
 
 /// Makes a tool from an async function or closure.
@@ -146,6 +146,13 @@ impl FunctionTool {
     #[must_use]
     pub fn require_approval(mut self) -> Self {
         self.spec.permission = PermissionRule::Ask;
+        self
+    }
+
+    /// It goes to an address that its caller chooses, or finds addresses. Default: neither.
+    #[must_use]
+    pub fn addresses(mut self, role: AddressRole) -> Self {
+        self.spec.addresses = role;
         self
     }
 

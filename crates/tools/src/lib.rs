@@ -79,7 +79,8 @@ pub use secrets::{SECRET_BYTES_MIN, SecretSet, StreamRedactor, url_passwords};
 pub use settings::ToolSettingError;
 pub use source_hook::{CALLBACK_PATH, CallbackError, SourceAddition, SourceCallback, SourceHook};
 pub use throughline_engine::{
-    Effect, ElicitationMode, PermissionRule, PollingMode, ToolAnswer, ToolConcurrency, ToolQuestion,
+    AddressRole, AddressRule, Effect, ElicitationMode, PermissionRule, PollingMode, ToolAnswer,
+    ToolConcurrency, ToolQuestion,
 };
 pub use toggles::{ToolToggle, ToolToggles};
 pub use tool::{AgentCallable, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};

@@ -242,6 +242,7 @@ impl RegisteredTool {
             },
             fingerprint: self.fingerprint.to_string(),
             permission: spec.permission,
+            addresses: spec.addresses.clone(),
         }
     }
 }

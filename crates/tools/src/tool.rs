@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
-use throughline_engine::{Effect, PermissionRule, PollingMode, ToolConcurrency};
+use throughline_engine::{AddressRole, Effect, PermissionRule, PollingMode, ToolConcurrency};
 use throughline_wire::{CallArguments, NotStarted, ToolName, ToolOutput, VcpCommand};
 
 /// Time limit of a tool that does not set one.
@@ -97,6 +97,8 @@ pub struct ToolSpec {
     pub timeout: Duration,
     /// Permission that the tool itself asks for on top of the rules for its effect. Default: none.
     pub permission: PermissionRule,
+    /// Its part in going to addresses: a call asks before it goes to a host that nobody has named. Default: none.
+    pub addresses: AddressRole,
     /// Is it meant to be called again and again with the same arguments? The loop guard leaves such tools alone.
     pub polling: PollingMode,
     /// Where it runs. Default: in this process.
@@ -123,6 +125,7 @@ impl ToolSpec {
             concurrency: ToolConcurrency::default(),
             timeout: TOOL_TIMEOUT_DEFAULT,
             permission: PermissionRule::ByEffect,
+            addresses: AddressRole::None,
             polling: PollingMode::No,
             runs_on: RunsOn::Here,
             vcp_command: None,

@@ -11,15 +11,20 @@ use crate::event::{EventKind, QuestionKind};
 use crate::id::ApprovalId;
 use crate::input::{ApprovalTarget, ArgumentValidation, TimerId};
 use crate::machine::{ArgumentCheck, CheckSubject, PendingEdit, TurnMachine};
+use crate::policy::address::{NamingTexts, shown_host};
 use crate::policy::{
-    self, ApprovalDecision, ConfirmMode, PolicyCase, PolicyDecision, RememberRequest, RememberedDecision,
+    self, ApprovalDecision, ApprovalScope, ArgumentConstraints, ArgumentTest, ConfirmMode, PolicyCase,
+    PolicyDecision, RememberRequest, RememberedDecision,
 };
 use crate::record::{CallHandle, CallTarget, OpenApproval};
 use crate::text::canonical;
 use crate::text::diff;
-use crate::tool::OfferedTool;
+use crate::tool::{AddressRole, OfferedTool};
 use crate::wording;
-use throughline_wire::{CallArguments, CallId, CallOutcome, StartState, ToolName, visible};
+use std::collections::BTreeMap;
+use throughline_wire::{
+    CallArguments, CallId, CallOutcome, Message, StartState, ToolName, UserPart, visible,
+};
 
 /// An answer to a question about a call.
 pub(crate) struct ApprovalInput {
@@ -63,7 +68,38 @@ impl TurnMachine<'_> {
     /// Applies rules and remembered decisions.
     pub(crate) fn evaluate_policy(&self, case: &PolicyCase<'_>) -> PolicyDecision {
         let remembered = self.setup.remembered.iter().chain(&self.record.remembered_decisions);
-        policy::evaluate(case, &self.setup.policy, remembered)
+        let texts = match case.tool.addresses {
+            AddressRole::Visits(_) => self.naming_texts(),
+            AddressRole::None | AddressRole::Names => NamingTexts::default(),
+        };
+        policy::evaluate(case, &self.setup.policy, remembered, &texts)
+    }
+
+    /// All that may have named a host in this conversation up to now.
+    fn naming_texts(&self) -> NamingTexts<'_> {
+        let setup = self.setup;
+        let (prompt, tools) = (setup.instructions.as_deref(), setup.tools.as_slice());
+        let mut texts = NamingTexts { prompt, tools, ..NamingTexts::default() };
+        let names =
+            |tool: Option<&OfferedTool>| tool.is_some_and(|tool| tool.addresses == AddressRole::Names);
+        for message in &self.setup.history {
+            match message {
+                Message::User(parts) => texts.messages.extend(texts_of(parts)),
+                Message::Step(step) => {
+                    for (call, outcome) in &step.calls {
+                        let tool = self.setup.tools.iter().find(|tool| tool.wire_name == call.name);
+                        texts.results.extend(output_of(outcome).filter(|_| names(tool)));
+                    }
+                }
+            }
+        }
+        texts.messages.extend(texts_of(&self.start.input));
+        texts.messages.extend(self.record.delivered_messages().flat_map(|message| texts_of(&message.input)));
+        for handle in self.record.calls.handles() {
+            let outcome = self.record.call(handle).closed().map(|closed| &closed.outcome);
+            texts.results.extend(outcome.and_then(output_of).filter(|_| names(self.tool_of(handle))));
+        }
+        texts
     }
 
     // --- asking ---
@@ -240,8 +276,8 @@ impl TurnMachine<'_> {
         let Some(open) = self.record.call(handle).open_approval() else { return };
         let approval_id = open.approval_id.clone();
         let ApprovalInput { decision, by, reason, .. } = input;
-        let remembered = input
-            .remember
+        let remember = input.remember.clone().or_else(|| self.host_to_remember(handle, input, &edited));
+        let remembered = remember
             .as_ref()
             .and_then(|remember| self.decision_to_remember(handle, remember, input, &edited));
         if let Some(Err(why)) = &remembered {
@@ -261,7 +297,7 @@ impl TurnMachine<'_> {
             reason: reason.clone(),
             arguments: edited.map(|edited| edited.value),
             arguments_diff,
-            remember: match (&remembered, &input.remember) {
+            remember: match (&remembered, &remember) {
                 (Some(remembered), _) => Some(remembered.scope.name().to_owned()),
                 (None, Some(remember)) if remember.scope == policy::ApprovalScope::Call => {
                     Some("call".to_owned())
@@ -291,6 +327,27 @@ impl TurnMachine<'_> {
         if remembered.is_some() {
             self.apply_remembered();
         }
+    }
+
+    /// An approval of a host that nobody had named names it: it is asked about once in a conversation.
+    fn host_to_remember(
+        &self,
+        handle: CallHandle,
+        input: &ApprovalInput,
+        edited: &Option<CallArguments>,
+    ) -> Option<RememberRequest> {
+        let is_about_host = self.record.call(handle).rule() == Some(policy::rule_name::UNNAMED_HOST);
+        let case =
+            self.case(handle).filter(|_| is_about_host && input.decision == ApprovalDecision::Approve)?;
+        let AddressRole::Visits(rule) = &case.tool.addresses else { return None };
+        let arguments = edited.as_ref().unwrap_or(case.arguments);
+        let host = shown_host(arguments.value.get(&rule.argument)?.as_str()?);
+        // An address that programs read in different ways names no host: the answer holds for it alone.
+        let constraints = host.map_or(ArgumentConstraints::Exact, |host| {
+            let test = ArgumentTest::Host(host);
+            ArgumentConstraints::Arguments(BTreeMap::from([(rule.argument.clone(), test)]))
+        });
+        Some(RememberRequest { scope: ApprovalScope::Conversation, constraints })
     }
 
     /// Computes the decision to remember, or the reason why it cannot be remembered.
@@ -397,4 +454,15 @@ impl TurnMachine<'_> {
             }
         }
     }
+}
+
+fn texts_of(parts: &[UserPart]) -> impl Iterator<Item = &str> {
+    parts.iter().filter_map(|part| match part {
+        UserPart::Text { text } => Some(text.as_str()),
+        UserPart::Image(_) | UserPart::File { .. } => None,
+    })
+}
+
+fn output_of(outcome: &CallOutcome) -> Option<&str> {
+    if let CallOutcome::Done(output) = outcome { Some(&output.text) } else { None }
 }

@@ -12,7 +12,7 @@ use crate::policy::{self, ApprovalDecision, PolicyCase, PolicyDecision};
 use crate::record::{ApprovalAnswer, CallHandle, CallState, CallTarget, TurnPhase};
 use crate::schedule::{self, CommitState, ScheduleStage, ScheduledCall};
 use crate::text_rules::{TextFilter, TextRuleRole, TextRuleTarget, select, shown_outcome};
-use crate::tool::{CallRunner, Effect, OfferedTool, PollingMode, ToolConcurrency};
+use crate::tool::{AddressRole, CallRunner, Effect, OfferedTool, PollingMode, ToolConcurrency};
 use crate::wording;
 use std::collections::BTreeMap;
 use throughline_wire::{CallId, CallOutcome, NotStarted, SealEvidence, StartState, ToolOutput};
@@ -226,11 +226,20 @@ impl TurnMachine<'_> {
                         wording::loop_question(tool, cycle)
                     }
                     (_, policy::rule_name::REDEFINED) => wording::redefined_question(tool),
+                    (_, policy::rule_name::UNNAMED_HOST) => {
+                        wording::unnamed_host_question(tool, case.arguments)
+                    }
                     _ => wording::approval_question(tool, Some(case.arguments)),
                 };
                 CallTransition::Ask { rule, question }
             }
             (PolicyDecision::Deny { rule, reason }, CommitState::Done) => {
+                let reason = match &tool.addresses {
+                    AddressRole::Visits(visits) if rule == policy::rule_name::UNNAMED_HOST => {
+                        wording::unnamed_host_denied(&reason, visits, case.arguments)
+                    }
+                    _ => reason,
+                };
                 CallTransition::Refuse(CallOutcome::Denied { reason: Some(reason) }, Some(rule))
             }
         }

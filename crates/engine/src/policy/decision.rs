@@ -69,6 +69,7 @@ pub(crate) mod rule_name {
     pub(crate) const LOOP_GUARD: &str = "loop_guard";
     pub(crate) const REDEFINED: &str = "redefined";
     pub(crate) const OWN_TOOL: &str = "own_tool";
+    pub(crate) const UNNAMED_HOST: &str = "unnamed_host";
 }
 
 impl PolicyDecision {

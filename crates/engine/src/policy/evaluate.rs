@@ -1,5 +1,6 @@
 //! The order in which rules, remembered decisions and effect decide.
 
+use super::address::NamingTexts;
 use super::decision::{ApprovalDecision, PolicyCase, PolicyDecision, rule_name};
 use super::preset::PermissionPreset;
 use super::remembered::RememberedDecision;
@@ -34,7 +35,8 @@ pub enum ConfirmMode {
     Manual,
 }
 
-/// Explains the decision about a call, for testers and editors of rules. The loop guard and [`ApprovalRule`] have no part in it.
+/// Explains the decision about a call, for testers and editors of rules. The loop guard and [`ApprovalRule`] have no part
+/// in it, and no host counts as named but those of the settings.
 ///
 /// ```
 /// use throughline_engine::{ArgumentTest, RuleAction, Effect, OfferedTool, Policy, PolicyRule, PolicyDecision, explain};
@@ -56,7 +58,8 @@ pub fn explain(
     policy: &Policy,
     remembered: &[RememberedDecision],
 ) -> PolicyDecision {
-    evaluate(&PolicyCase { tool, fingerprint: &tool.fingerprint, arguments }, policy, remembered.iter())
+    let case = PolicyCase { tool, fingerprint: &tool.fingerprint, arguments };
+    evaluate(&case, policy, remembered.iter(), &NamingTexts::default())
 }
 
 /// Decides about one call.
@@ -64,6 +67,7 @@ pub(crate) fn evaluate<'m>(
     case: &PolicyCase<'_>,
     policy: &Policy,
     remembered: impl DoubleEndedIterator<Item = &'m RememberedDecision> + Clone,
+    texts: &NamingTexts<'_>,
 ) -> PolicyDecision {
     let preset_rules = policy.permissions.map(PermissionPreset::rules).unwrap_or_default();
     let fitting = fitting_rule(case, policy, &preset_rules);
@@ -94,13 +98,23 @@ pub(crate) fn evaluate<'m>(
     if case.tool.permission == PermissionRule::Ask {
         return ask(rule_name::TOOL);
     }
+    let goes_unnamed = || texts.unnamed_address(&case.tool.addresses, case.arguments).is_some();
     let decision = match fitting {
         // What was looked at and decided is no longer offered: the definition is new.
         _ if case.fingerprint != case.tool.fingerprint => ask(rule_name::REDEFINED),
         _ if policy.confirm == ConfirmMode::Everything => ask(rule_name::REQUIRE_CONFIRMATION),
+        // Who allows an effect or a source has not thought of where a call of it may go.
+        Some((_, PolicyRule { decide: RuleAction::Allow, tool: None, arguments, .. }))
+            if arguments.is_empty() && goes_unnamed() =>
+        {
+            ask(rule_name::UNNAMED_HOST)
+        }
         Some((rule, PolicyRule { decide: RuleAction::Allow, .. })) => PolicyDecision::Allow { rule },
         Some((rule, _)) => PolicyDecision::Ask { rule },
-        None => by_effect(case.tool.effect),
+        None => match by_effect(case.tool.effect) {
+            PolicyDecision::Allow { .. } if goes_unnamed() => ask(rule_name::UNNAMED_HOST),
+            decision => decision,
+        },
     };
     match (decision, remembered_with(ApprovalDecision::Approve)) {
         (PolicyDecision::Ask { .. }, Some(remembered_decision)) => {

@@ -227,7 +227,7 @@ fn is_dotted_quad(host: &str) -> bool {
 }
 
 /// The host of a URL that every program reads in the same way.
-fn host_of(url: &str) -> Option<String> {
+pub(super) fn host_of(url: &str) -> Option<String> {
     let odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
     if url.contains(odd) {
         return None;

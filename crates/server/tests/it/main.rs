@@ -47,6 +47,7 @@ mod streams;
 mod telemetry;
 mod thresholds;
 mod two_servers;
+mod unnamed_hosts;
 mod upkeep;
 mod vcp;
 mod viewers;

@@ -121,7 +121,9 @@ async fn no_tool_reaches_inside_whoever_names_the_address() {
     let build = move |builder: throughline::ThroughlineBuilder| {
         let web = Arc::new(fetch.clone());
         builder.tool(
-            HttpFetch::new(FetchLimits::default(), AllowedPorts::default()).with_transport(web.clone(), web),
+            HttpFetch::new(FetchLimits::default(), AllowedPorts::default())
+                .with_hosts(["*".to_owned()])
+                .with_transport(web.clone(), web),
         )
     };
     let server = TestServer::start_with(fetcher, build, Default::default()).await;

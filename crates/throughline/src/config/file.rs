@@ -459,4 +459,7 @@ pub struct FilesSection {
 pub struct HttpSection {
     /// Ports that may be dialled, on top of 80 and 443. Private addresses never are.
     pub ports: Vec<u16>,
+    /// Hosts that are gone to unasked: `docs.rs`, `*.example.org` (all below it), `*` (all there are). Others ask once in a
+    /// conversation, unless a person named them there.
+    pub hosts: Vec<String>,
 }

@@ -70,6 +70,7 @@ fn a_full_file_is_understood() {
 
         [tools.http]
         ports = [8080]
+        hosts = ["docs.rs"]
     "#;
     let env = [("DEEPSEEK_API_KEY", "sk-1"), ("TEAM_SECRET", "hush"), ("GROQ_API_KEY", "  ")];
     let settings = settings(text, &env, &ConfigFlags::default()).unwrap();
@@ -88,6 +89,7 @@ fn a_full_file_is_understood() {
     assert_eq!(settings.limits.turn.calls_per_turn_max, 10);
     assert_eq!(settings.limits.turn.iterations_max, 5, "what is not said keeps its default");
     assert_eq!(settings.tools.http.ports, [8080]);
+    assert_eq!(settings.tools.http.hosts, ["docs.rs"]);
 }
 
 #[test]

@@ -20,12 +20,12 @@ use std::sync::Arc;
 /// # Ok::<(), throughline_tools::RegistryError>(())
 /// ```
 pub fn standard() -> Vec<Arc<dyn Tool>> {
-    standard_with(http::AllowedPorts::default())
+    standard_with(http::AllowedPorts::default(), Vec::new())
 }
 
-/// The same; `http.fetch` may dial these ports.
-pub fn standard_with(ports: http::AllowedPorts) -> Vec<Arc<dyn Tool>> {
-    let fetch = http::HttpFetch::new(http::FetchLimits::default(), ports);
+/// The same; `http.fetch` may dial these ports, and goes to these hosts unasked ([`with_hosts`](http::HttpFetch::with_hosts)).
+pub fn standard_with(ports: http::AllowedPorts, hosts: Vec<String>) -> Vec<Arc<dyn Tool>> {
+    let fetch = http::HttpFetch::new(http::FetchLimits::default(), ports).with_hosts(hosts);
     let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(time::TimeNow::default()), Arc::new(fetch)];
     tools.extend(live2d::tools());
     tools

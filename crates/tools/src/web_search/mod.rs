@@ -36,7 +36,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_engine::Effect;
+use throughline_engine::{AddressRole, Effect};
 use throughline_wire::{CallArguments, ToolOutput};
 
 /// The name of this source.
@@ -167,6 +167,7 @@ impl Tool for WebSearch {
         spec.parameters = argument_schema::<SearchArguments>();
         spec.effect = Effect::Read;
         spec.agent_callable = AgentCallable::Yes;
+        spec.addresses = AddressRole::Names;
         spec.timeout = SEARCH_TIMEOUT;
         spec.source = WEB_SEARCH.into();
         spec

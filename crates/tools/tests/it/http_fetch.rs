@@ -101,7 +101,18 @@ async fn fetch_with(
     dns: &Arc<Answers>,
     arguments: Value,
 ) -> CallOutcome {
-    let tool = HttpFetch::new(limits, AllowedPorts::default()).with_transport(dns.clone(), web.clone());
+    // Where a redirect may lead by its host alone is tested on its own.
+    fetch_from(
+        HttpFetch::new(limits, AllowedPorts::default()).with_hosts(["*".to_owned()]),
+        web,
+        dns,
+        arguments,
+    )
+    .await
+}
+
+async fn fetch_from(tool: HttpFetch, web: &Arc<Web>, dns: &Arc<Answers>, arguments: Value) -> CallOutcome {
+    let tool = tool.with_transport(dns.clone(), web.clone());
     let registry = ToolRegistry::builder().tool(tool).build().unwrap();
     let call = ToolInvocation::new("call_1", "http.fetch", CallArguments::from_value(arguments));
     ToolExecutor::default().run(&registry, call, |_| async {}).await
@@ -465,4 +476,29 @@ async fn a_page_that_never_ends_is_left_after_30_seconds() {
         fetch(&Web::new(vec![endless]), &Answers::public(), json!({"url": "https://example.com/"})).await;
     assert_eq!(outcome, CallOutcome::TimedOut { limit_ms: 30_000, partial: None });
     assert!(started.elapsed() < Duration::from_secs(32));
+}
+
+#[tokio::test]
+async fn a_redirect_to_a_host_that_nobody_named_is_not_followed() {
+    let check = async |from: &str, to: &str, hosts: &[&str], is_followed: bool| {
+        let web = Web::new(vec![Page::redirect(to), Page::text("there")]);
+        let hosts = hosts.iter().map(|host| (*host).to_owned());
+        let tool = HttpFetch::default().with_hosts(hosts);
+        let outcome = fetch_from(tool, &web, &Answers::public(), json!({"url": from})).await;
+        assert_eq!(matches!(outcome, CallOutcome::Done(_)), is_followed, "{from} to {to}: {outcome:?}");
+        assert_eq!(web.requests().len(), if is_followed { 2 } else { 1 }, "{from} to {to}");
+        if !is_followed {
+            let expected = format!(
+                "redirected to {to}: this is another host and was not fetched; fetch this address itself if it is wanted"
+            );
+            assert_eq!(message(&outcome), expected);
+        }
+    };
+    check("https://one.test/", "https://one.test/b", &[], true).await;
+    check("http://one.test/", "https://www.one.test/", &[], true).await;
+    check("https://www.one.test/", "https://one.test/", &[], true).await;
+    check("https://one.test/", "https://two.test/?d=1", &[], false).await;
+    check("https://one.test/", "https://one.test.two.test/", &[], false).await;
+    check("https://a.one.test/", "https://one.test/", &[], false).await;
+    check("https://one.test/", "https://a.two.test/", &["*.two.test"], true).await;
 }

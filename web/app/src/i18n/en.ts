@@ -224,6 +224,7 @@ export const en = {
       "effect:external": "Asked before: it acts on other systems",
       require_confirmation: "The agent asks before every call",
       manual: "The agent leaves every call to you",
+      unnamed_host: "Nobody has named this host: the address may carry out what the model has read",
     };
     return known[rule] ?? `Decided by ${rule}`;
   },

@@ -31,7 +31,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_engine::Effect;
+use throughline_engine::{AddressRole, AddressRule, Effect};
 use throughline_wire::{CallArguments, ToolOutput};
 
 /// Limits of one fetch.
@@ -55,6 +55,7 @@ impl Default for FetchLimits {
 pub struct HttpFetch {
     limits: FetchLimits,
     ports: AllowedPorts,
+    hosts: AddressRule,
     web: WebAccess,
 }
 
@@ -67,7 +68,16 @@ impl Default for HttpFetch {
 impl HttpFetch {
     /// Over the network, with the system's resolver.
     pub fn new(limits: FetchLimits, ports: AllowedPorts) -> Self {
-        Self { limits, ports, web: WebAccess::default() }
+        let setting = "`hosts` of `[tools.http]`".to_owned();
+        let hosts = AddressRule { argument: "url".to_owned(), hosts: Vec::new(), setting };
+        Self { limits, ports, hosts, web: WebAccess::default() }
+    }
+
+    /// It goes to these hosts unasked, also by a redirect: `docs.rs`, `*.example.org` (all below it), `*` (all there are).
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: impl IntoIterator<Item = String>) -> Self {
+        self.hosts.hosts.extend(hosts);
+        self
     }
 
     /// Over something else.
@@ -114,6 +124,7 @@ impl Tool for HttpFetch {
         spec.parameters = argument_schema::<FetchArguments>();
         spec.effect = Effect::Read;
         spec.agent_callable = AgentCallable::Yes;
+        spec.addresses = AddressRole::Visits(self.hosts.clone());
         spec.timeout = self.limits.timeout;
         spec.source = "builtin".into();
         spec
@@ -165,6 +176,12 @@ impl HttpFetch {
             })?;
             let Some(target) = redirect_target(&url, &reply) else { return Ok((url, reply)) };
             let target = target.map_err(|why| ToolError::new(format!("{url} redirects wrongly: {why}")))?;
+            if !self.may_follow(&url, &target) {
+                // Whoever answers chooses it, as a text does: it is asked about like any address that the model chooses.
+                return Err(ToolError::new(format!(
+                    "redirected to {target}: this is another host and was not fetched; fetch this address itself if it is wanted"
+                )));
+            }
             if target.origin() != url.origin() {
                 // Meant for the origin that the model named; which headers are secret is known to nobody here.
                 headers = cross_origin_headers(&headers);
@@ -172,6 +189,15 @@ impl HttpFetch {
             url = target;
         }
         Err(ToolError::new(format!("more than {} redirects", self.limits.redirects_max)))
+    }
+
+    /// The host of both is the same but for `www.`, or the settings name that of the target.
+    fn may_follow(&self, from: &Url, target: &Url) -> bool {
+        let host = |url: &Url| {
+            let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_owned();
+            host.strip_prefix("www.").map_or(host.clone(), str::to_owned)
+        };
+        host(from) == host(target) || self.hosts.names_host(target.host_str().unwrap_or_default())
     }
 
     async fn output(&self, url: Url, reply: HttpResponse) -> Result<ToolOutput, ToolError> {
