@@ -99,74 +99,12 @@ fn host_key_of(address: &str) -> Option<String> {
 
 /// A host in one spelling: lower case, without `www.` and a dot at the end, other alphabets as in the domain name system.
 fn host_key(host: &str) -> Option<String> {
-    let host = host.to_lowercase().replace(['。', '．', '｡'], ".");
+    let host = idna::domain_to_ascii(host).ok()?;
     let host = host.strip_suffix('.').unwrap_or(&host);
     let host = host.strip_prefix("www.").filter(|rest| rest.contains('.')).unwrap_or(host);
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
-    let labels = host.split('.').map(|label| match label {
-        "" => None,
-        label if label.is_ascii() => label.chars().all(is_plain).then(|| label.to_owned()),
-        label => label.chars().all(is_plain).then(|| punycode(label)).flatten(),
-    });
-    labels.collect::<Option<Vec<String>>>().map(|labels| labels.join("."))
-}
-
-/// A label of another alphabet (RFC 3492).
-fn punycode(label: &str) -> Option<String> {
-    const BASE: u32 = 36;
-    let mut encoded: String = label.chars().filter(char::is_ascii).collect();
-    let basic = u32::try_from(encoded.len()).ok()?;
-    let mut handled = basic;
-    if basic > 0 {
-        encoded.push('-');
-    }
-    let (mut next, mut delta, mut bias) = (128_u32, 0_u32, 72_u32);
-    while (handled as usize) < label.chars().count() {
-        let smallest = label.chars().map(u32::from).filter(|code| *code >= next).min()?;
-        delta = delta.checked_add((smallest - next).checked_mul(handled + 1)?)?;
-        next = smallest;
-        for code in label.chars().map(u32::from) {
-            if code < next {
-                delta = delta.checked_add(1)?;
-            }
-            if code != next {
-                continue;
-            }
-            let (mut rest, mut position) = (delta, BASE);
-            loop {
-                let threshold = position.saturating_sub(bias).clamp(1, 26);
-                if rest < threshold {
-                    break;
-                }
-                encoded.push(puny_digit(threshold + (rest - threshold) % (BASE - threshold)));
-                rest = (rest - threshold) / (BASE - threshold);
-                position += BASE;
-            }
-            encoded.push(puny_digit(rest));
-            bias = adapt(delta, handled + 1, handled == basic);
-            delta = 0;
-            handled += 1;
-        }
-        delta = delta.checked_add(1)?;
-        next += 1;
-    }
-    Some(format!("xn--{encoded}"))
-}
-
-fn puny_digit(value: u32) -> char {
-    let letters = "abcdefghijklmnopqrstuvwxyz0123456789";
-    letters.chars().nth(value as usize).unwrap_or('a')
-}
-
-fn adapt(delta: u32, points: u32, is_first: bool) -> u32 {
-    let mut delta = if is_first { delta / 700 } else { delta / 2 };
-    delta += delta / points;
-    let mut steps = 0;
-    while delta > 455 {
-        delta /= 35;
-        steps += 36;
-    }
-    steps + 36 * delta / (delta + 38)
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let is_host = host.split('.').all(|label| !label.is_empty() && label.chars().all(is_plain));
+    is_host.then(|| host.to_owned())
 }
 
 /// The hosts that a text names, as addresses or by their names alone. What stands in the path or query of an address, or

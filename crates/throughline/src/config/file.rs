@@ -7,7 +7,8 @@ use crate::agent::{AgentLimitsSection, ResultsAs, SteeringMode, TextProtocolKind
 use crate::upstream::StreamingSetting;
 use crate::upstream::models::ModelFacts;
 use crate::voice::{EarsSection, VoiceSection};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_engine::{
     LoopGuard, OnInterrupted, PermissionPreset, PolicyRule, RetryPolicy, TextRuleSettings, TurnLimits,
@@ -461,5 +462,23 @@ pub struct HttpSection {
     pub ports: Vec<u16>,
     /// Hosts that are gone to unasked: `docs.rs`, `*.example.org` (all below it), `*` (all there are). Others ask once in a
     /// conversation, unless a person named them there.
+    #[serde(deserialize_with = "host_patterns")]
     pub hosts: Vec<String>,
+}
+
+/// An address in their place would match nothing.
+fn host_patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let patterns = Vec::<String>::deserialize(deserializer)?;
+    let is_host = |name: &str| {
+        !name.is_empty() && !name.contains(|c: char| "/:@*?#[]\\".contains(c) || c.is_whitespace())
+    };
+    match patterns
+        .iter()
+        .find(|pattern| *pattern != "*" && !is_host(pattern.strip_prefix("*.").unwrap_or(pattern)))
+    {
+        Some(pattern) => Err(D::Error::custom(format!(
+            "`{pattern}` is no host: write `docs.rs`, `*.example.org` for all below it, or `*` for all"
+        ))),
+        None => Ok(patterns),
+    }
 }

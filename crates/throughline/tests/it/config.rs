@@ -249,6 +249,7 @@ fn each_mistake_is_one_message_at_its_line() {
         ("[upstreams.u]\nknown = \"deepsek\"", 2, "no upstream is known as `deepsek`"),
         ("[upstreams.u]\nknown = \"ollama\"\nbase_url = \"h:1\"", 3, "is not a base URL"),
         ("[upstreams.u]\nknown = \"ollama\"\ntimeouts = { idle_ms = 0 }", 1, "0 ms"),
+        ("[tools.http]\nhosts = [\"https://docs.rs\"]", 2, "`https://docs.rs` is no host: write `docs.rs`"),
         ("[upstreams.u]\nknown = \"ollama\"\ntimeouts = { idle = 5 }", 3, "unknown field `idle`"),
         ("[upstreams.u]\nknown = \"ollama\"\nheaders = { \"a b\" = \"c\" }", 3, "not a header"),
         ("[upstreams.u]\nknown = \"ollama\"\nheaders = { a = \"$NOT_SET\" }", 3, "NOT_SET is not set"),
