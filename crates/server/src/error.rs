@@ -55,6 +55,24 @@ pub struct ErrorDetail {
     pub extra: Map<String, Value>,
 }
 
+/// An error as a message, where no head of a response carries the status.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ErrorMessage {
+    /// The HTTP status.
+    pub status: u16,
+    /// When to try again, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_s: Option<u64>,
+    pub error: ErrorDetail,
+}
+
+impl From<ApiError> for ErrorMessage {
+    fn from(error: ApiError) -> Self {
+        let (status, retry_after_s) = (error.status.as_u16(), error.retry_after_s);
+        Self { status, retry_after_s, error: error.body().error }
+    }
+}
+
 impl ApiError {
     /// An error of any status.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {

@@ -3,7 +3,7 @@
 //! taken over while this one runs.
 
 use super::Hub;
-use crate::error::{ApiError, ErrorDetail, ErrorResponse};
+use crate::error::{ApiError, ErrorMessage, ErrorResponse};
 use crate::principal::{KeyScopes, Principal, SignInWay};
 use crate::state::AppState;
 use axum::Router;
@@ -70,14 +70,16 @@ pub(crate) struct PeerAnswer {
 
 impl PeerAnswer {
     /// The body, or the error that it is.
-    pub(crate) fn into_json(self) -> Result<Value, Box<ErrorDetail>> {
+    pub(crate) fn into_json(self) -> Result<Value, Box<ErrorMessage>> {
         if self.status < 400 {
             return Ok(serde_json::from_str(&self.body).unwrap_or(Value::Null));
         }
-        match serde_json::from_str::<ErrorResponse>(&self.body) {
-            Ok(response) => Err(Box::new(response.error)),
-            Err(error) => Err(Box::new(ApiError::internal(error).body().error)),
-        }
+        let retry_after = self.headers.iter().find(|(name, _)| name == header::RETRY_AFTER.as_str());
+        let retry_after_s = retry_after.and_then(|(_, seconds)| seconds.parse().ok());
+        Err(Box::new(match serde_json::from_str::<ErrorResponse>(&self.body) {
+            Ok(ErrorResponse { error }) => ErrorMessage { status: self.status, retry_after_s, error },
+            Err(error) => ApiError::internal(error).into(),
+        }))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::support::{Socket, TestServer};
 use futures_util::SinkExt;
 use serde_json::{Value, json};
 use std::time::Duration;
+use throughline::ApprovalMode;
 use throughline_server::KeyScope;
 use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
@@ -127,11 +128,29 @@ async fn what_makes_no_sense_is_told_and_the_socket_stays() {
             "{op} {told}"
         );
         assert!(told["error"]["remedy"].as_str().unwrap_or_default().contains(remedy), "{op} {told}");
+        let status = told["status"].as_u64().unwrap();
+        assert!((400..500).contains(&status) && (status == 404) == (code == "not_found"), "{op} {told}");
         assert_eq!(told.get("ref").is_some(), op.is_object());
     }
     socket.send(json!({"op": "ping", "ref": 7})).await;
     let pong = socket.next().await.unwrap();
     assert_eq!((&pong["op"], &pong["ref"]), (&json!("pong"), &json!(7)));
+}
+
+#[tokio::test]
+async fn a_refusal_over_a_socket_has_status_and_time_of_http() {
+    let limits = throughline::config::ServerLimits { streams_per_key_max: 1, ..Default::default() };
+    let server =
+        TestServer::start_with(asking(), |builder| builder.approval(ApprovalMode::Ask), limits).await;
+    let mut socket = Socket::connect(&server).await;
+    socket.send(start("Hi", 1)).await;
+    socket.until(has("type", "approval_request")).await;
+    socket.send(start("Hi again", 2)).await;
+    let refused = socket.until(has("op", "error")).await.pop().unwrap();
+    assert_eq!(
+        (&refused["status"], &refused["retry_after_s"], &refused["error"]["code"]),
+        (&json!(429), &json!(1), &json!("too_many_streams"))
+    );
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::api::approvals::ResolveApproval;
 use crate::api::calls::CallResult;
 use crate::api::messages::SendMessage;
 use crate::api::turns::{StartTurn, TurnStarted};
-use crate::error::{ApiError, ErrorDetail};
+use crate::error::{ApiError, ErrorMessage};
 use crate::extract::parse_json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -165,7 +165,7 @@ pub(super) enum ServerMessage<'a> {
     /// The server is there.
     Pong { timestamp: i64 },
     /// It was not done.
-    Error { error: ErrorDetail },
+    Error(ErrorMessage),
 }
 
 /// Snapshot that replaces the events up to a number.

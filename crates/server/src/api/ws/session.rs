@@ -4,7 +4,7 @@
 use super::close_reason::CloseReason;
 use super::ops::{self, ClientOp, CommandRequest, OpRequest, ServerMessage, SnapshotMessage};
 use crate::api::{approvals, calls, clients, messages, turns};
-use crate::error::{ApiError, ErrorDetail};
+use crate::error::{ApiError, ErrorMessage};
 use crate::gate::Gate;
 use crate::hub::{PeerAnswer, PeerCommand, TurnState};
 use crate::net::ConnectionCanceller;
@@ -200,7 +200,7 @@ impl SocketSession {
             TurnUpdate::Failed(error) => {
                 self.subscriptions.remove(&turn);
                 let error = ApiError::from(error).with_extra("turn_id", turn.as_str());
-                self.reply(&ServerMessage::Error { error: error.body().error }, None).await
+                self.reply(&ServerMessage::Error(error.into()), None).await
             }
         }
     }
@@ -223,7 +223,7 @@ impl SocketSession {
         let op = match op {
             Ok(op) => op,
             Err(error) => {
-                return self.reply(&ServerMessage::Error { error: error.body().error }, reference).await;
+                return self.reply(&ServerMessage::Error(error.into()), reference).await;
             }
         };
         if let Some(command) = command
@@ -232,13 +232,13 @@ impl SocketSession {
             let answer = answer.and_then(PeerAnswer::into_json);
             let reply = match &answer {
                 Ok(body) => forwarded_reply(body),
-                Err(error) => ServerMessage::Error { error: (**error).clone() },
+                Err(error) => ServerMessage::Error((**error).clone()),
             };
             return self.reply(&reply, reference).await;
         }
         match self.execute(op, reference).await? {
             Ok(()) => Ok(()),
-            Err(error) => self.reply(&ServerMessage::Error { error: error.body().error }, reference).await,
+            Err(error) => self.reply(&ServerMessage::Error(error.into()), reference).await,
         }
     }
 
@@ -365,7 +365,7 @@ impl SocketSession {
 
 impl SocketCaller {
     /// Has another server perform a command, if that one runs the turn.
-    async fn forward(&self, command: &CommandRequest) -> Result<Option<PeerAnswer>, Box<ErrorDetail>> {
+    async fn forward(&self, command: &CommandRequest) -> Result<Option<PeerAnswer>, Box<ErrorMessage>> {
         let (hub, turn) = (&self.state.hub, TurnId::new(command.turn_id.as_str()));
         let forwarded = async {
             if !hub.is_remote(&self.principal.user, &turn).await? {
@@ -374,7 +374,7 @@ impl SocketCaller {
             let command = PeerCommand::post(&command.path, command.body.clone());
             hub.forward(&self.principal, &turn, command).await
         };
-        forwarded.await.map_err(|error: ApiError| Box::new(error.body().error))
+        forwarded.await.map_err(|error: ApiError| Box::new(error.into()))
     }
 
     async fn turn_state(&self, turn: &str) -> Result<TurnState, ApiError> {
