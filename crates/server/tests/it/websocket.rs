@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use throughline::ApprovalMode;
 use throughline_server::KeyScope;
-use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue};
+use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue, SpeechMove};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 
 fn has(name: &'static str, value: &'static str) -> impl Fn(&Value) -> bool {
@@ -151,6 +151,21 @@ async fn a_refusal_over_a_socket_has_status_and_time_of_http() {
         (&refused["status"], &refused["retry_after_s"], &refused["error"]["code"]),
         (&json!(429), &json!(1), &json!("too_many_streams"))
     );
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_of_clients_is_sent_whole() {
+    let limits = throughline::config::ServerLimits { socket_message_bytes_max: 1_000, ..Default::default() };
+    let text = "x".repeat(1 << 20);
+    let whole = SpeechMove { text: text.clone(), chunk_chars: Some(usize::MAX), tokens_per_second: None };
+    let model = ScriptQueue::new([ModelScript::new().then(ScriptMove::Say(whole))]);
+    let server = TestServer::start_with(model, |builder| builder, limits).await;
+    let mut socket = Socket::connect(&server).await;
+    socket.send(start("Hi", 1)).await;
+    let ended = socket.until(has("op", "unsubscribed")).await.pop().unwrap();
+    socket.send(json!({"op": "subscribe", "turn_id": ended["turn_id"], "from": "snapshot"})).await;
+    let whole = socket.until(has("type", "snapshot")).await.pop().unwrap();
+    assert_eq!(whole["message"]["blocks"][0]["text"], text);
 }
 
 #[tokio::test]

@@ -20,9 +20,6 @@ use utoipa_axum::routes;
 
 /// Subprotocol.
 pub(crate) const PROTOCOL: &str = "throughline.v1";
-/// Write buffer of a slow socket in bytes, in addition to the message being sent.
-const WRITE_BUFFER_BYTES_MAX: usize = 128 << 10;
-
 /// Read chunk of a socket in bytes. The library's own default would take 128 KiB of every socket.
 const READ_BUFFER_BYTES: usize = 4 << 10;
 
@@ -53,9 +50,8 @@ async fn connect(
         .max_frame_size(state.limits.socket_frame_bytes_max as usize)
         .max_message_size(state.limits.socket_message_bytes_max as usize)
         .read_buffer_size(READ_BUFFER_BYTES)
-        // Each event goes out by itself and at once.
+        // Each event goes out by itself and at once, however large it is: the next one waits until it has gone.
         .write_buffer_size(0)
-        .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX + state.limits.socket_message_bytes_max as usize)
         .protocols([PROTOCOL]);
     if other && upgrade.selected_protocol().is_none() {
         let message = format!("none of the subprotocols that were offered is `{PROTOCOL}`");
