@@ -1,7 +1,10 @@
 import type { StartTurn, TurnStarted } from "./api.ts";
+import type { OpenEvents } from "./connection.ts";
 import { ApiError } from "./error.ts";
-import { Follow, type FollowOptions } from "./follow.ts";
+import { openStream } from "./event-stream.ts";
+import { Follow, type FollowOptions, SILENCE_MS } from "./follow.ts";
 import type { FileOperation, Operation, OperationInput, OperationResponse } from "./operations.ts";
+import { TurnSockets, type WebSocketConstructor } from "./sockets.ts";
 import { wait, waitBefore } from "./waiting.ts";
 
 /** Address of the server, and the key for it. */
@@ -12,6 +15,11 @@ export interface ThroughlineOptions {
   key?: string | undefined;
   /** Used instead of the global `fetch`. */
   fetch?: typeof globalThis.fetch | undefined;
+  /**
+   * `WebSocket`, to follow all turns over one connection. Pages should have it: a browser opens six connections to a server that speaks
+   * HTTP/1.1, and without it each turn that is followed holds one of them. Where no WebSocket can be opened, nothing changes.
+   */
+  webSocket?: WebSocketConstructor | undefined;
 }
 
 /** Options of every call. */
@@ -55,12 +63,15 @@ export class Throughline {
   readonly #base: string;
   readonly #key: string | undefined;
   readonly #fetch: typeof globalThis.fetch;
+  readonly #sockets: TurnSockets | undefined;
 
   constructor(options: ThroughlineOptions) {
     this.#base = String(options.baseUrl).replace(/\/+$/, "");
     this.#key = options.key;
     // Browsers refuse to run it as a method of anything but the window.
     this.#fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
+    const { webSocket } = options;
+    this.#sockets = webSocket && new TurnSockets(webSocket, () => this.#socketAddress());
   }
 
   /**
@@ -91,11 +102,21 @@ export class Throughline {
 
   /** The events of a turn from any position, over any number of connections. Connects when it is first iterated. */
   follow(turnId: string, options: FollowOptions = {}): Follow {
-    const open = (from: Record<string, unknown>, signal: AbortSignal): Promise<Response> => {
-      const url = this.#url("/v1/turns/{turn_id}/events", { path: { turn_id: turnId }, query: from });
-      return this.#fetch(url, { headers: this.#headers("text/event-stream"), cache: "no-store", signal });
+    const path = { turn_id: turnId };
+    const open: OpenEvents = async (from, leave, silenceMs) => {
+      const connection = (await this.#sockets?.follow(turnId, from, leave, silenceMs)) ?? "none";
+      if (connection !== "none") return connection;
+      const url = this.#url("/v1/turns/{turn_id}/events", { path, query: from });
+      const headers = this.#headers("text/event-stream");
+      const request = (signal: AbortSignal) => this.#fetch(url, { headers, cache: "no-store", signal });
+      return await openStream(request, leave, silenceMs);
     };
     return new Follow(turnId, open, options);
+  }
+
+  /** Opens the WebSocket ahead of a turn, which then need not wait for it. Does nothing without one, and fails silently. */
+  prepare(): void {
+    this.#sockets?.prepare(SILENCE_MS);
   }
 
   /**
@@ -105,6 +126,7 @@ export class Throughline {
    */
   async start(turn: StartTurn, options: StartOptions = {}): Promise<StartedTurn> {
     const { idempotencyKey = newKey(), ...follow } = options;
+    this.prepare();
     for (let attempt = 1; ; attempt += 1) {
       try {
         const started = await this.call("POST /v1/turns", {
@@ -120,6 +142,14 @@ export class Throughline {
         await wait(Math.max(asked, waitBefore(attempt, FIRST_WAIT_MS)), options.signal);
       }
     }
+  }
+
+  /** A browser sends no header of ours with a WebSocket, so a ticket in the address stands for the key, once. */
+  async #socketAddress(): Promise<URL> {
+    const url = new URL(`${this.#base}/v1/ws`, globalThis.location?.href);
+    url.protocol = url.protocol.replace("http", "ws");
+    if (this.#key !== undefined) url.searchParams.set("ticket", (await this.call("POST /v1/tickets")).ticket);
+    return url;
   }
 
   #headers(accept: string): Headers {

@@ -1,6 +1,8 @@
 import type { ViewerEvent } from "./api.ts";
+import { type FollowStart, isLast, type OpenEvents, SilenceError } from "./connection.ts";
 import { ApiError } from "./error.ts";
-import { SseReader } from "./sse.ts";
+import { NotAStreamError } from "./event-stream.ts";
+import { SocketLostError } from "./sockets.ts";
 import { wait, waitBefore } from "./waiting.ts";
 
 /** Options for following a turn. */
@@ -183,49 +185,32 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
 
   /** The new events of one connection, together what comes together. Throws when it breaks. */
   async *#oneConnection(): AsyncGenerator<readonly ViewerEvent[], void, undefined> {
-    const { signal, onConnection } = this.#options;
-    const connection = new AbortController();
-    this.#connection = connection;
-    const silenceMs = this.#options.silenceMs ?? SILENCE_MS;
-    // Start of the current wait. One timer checks it: setting a timer for each token costs more than reading the token.
-    let since: number | undefined = performance.now();
-    const look = (): void => {
-      const left = since === undefined ? silenceMs : since + silenceMs - performance.now();
-      if (left > 0) timer = setTimeout(look, left);
-      else connection.abort(new SilenceError(`nothing came for ${silenceMs} ms`));
-    };
-    let timer = setTimeout(look, silenceMs);
-    const signals = [connection.signal, ...(signal ? [signal] : [])];
+    const { signal, onConnection, silenceMs = SILENCE_MS } = this.#options;
+    const leave = new AbortController();
+    this.#connection = leave;
+    const signals = [leave.signal, ...(signal ? [signal] : [])];
     try {
-      const response = await this.#open(this.#from(), AbortSignal.any(signals));
-      if (response.status === 204) {
+      const connection = await this.#open(this.#from(), AbortSignal.any(signals), silenceMs);
+      if (connection === undefined) {
         this.#ended = { reason: "nothing_more" };
         return;
       }
-      if (!response.ok) throw await ApiError.of(response);
-      if (!isStream(response)) throw new NotAStreamError(response);
       onConnection?.({ state: "open" });
-      const reader = new SseReader();
-      const body = response.body.getReader();
       for (;;) {
-        since = performance.now();
-        const { done, value } = await body.read();
-        if (done) return;
-        // Any byte is a heartbeat. While the consumer requests no event, none is overdue.
-        since = undefined;
-        const { events, failure } = this.#read(reader, value);
+        const received = await connection.read();
+        if (received === undefined) return;
+        this.#retryMs = received.retryMs ?? this.#retryMs;
+        const events = this.#newOf(received.events);
         if (events.length > 0) {
           this.#failures = 0;
           yield events;
         }
-        if (failure !== undefined) throw failure.error;
+        if (received.failure !== undefined) throw received.failure.error;
+        if (received.isOver) this.#ended ??= { reason: "nothing_more" };
         if (this.#ended !== undefined) return;
       }
-    } catch (error) {
-      throw connection.signal.aborted ? connection.signal.reason : error;
     } finally {
-      clearTimeout(timer);
-      connection.abort();
+      leave.abort();
     }
   }
 
@@ -234,22 +219,11 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
     return this.#options.snapshot ? { from: "snapshot" } : {};
   }
 
-  /** The new events in these bytes, up to the last one of the turn; what comes before an event that cannot be read is not lost. */
-  #read(reader: SseReader, bytes: Uint8Array): { events: ViewerEvent[]; failure?: { error: unknown } } {
-    const events: ViewerEvent[] = [];
-    try {
-      for (const item of reader.feed(bytes)) {
-        if (item.kind === "retry") this.#retryMs = item.ms;
-        if (item.kind !== "event") continue;
-        const viewed = viewedOf(item.data);
-        if (!this.#isNew(viewed)) continue;
-        events.push(viewed);
-        if (isLast(viewed)) break;
-      }
-      return { events };
-    } catch (error) {
-      return { events, failure: { error } };
-    }
+  /** Those of the events that are new, up to the last one of the turn. */
+  #newOf(came: readonly ViewerEvent[]): ViewerEvent[] {
+    const events = came.filter((viewed) => this.#isNew(viewed));
+    const end = events.findIndex(isLast);
+    return end < 0 ? events : events.slice(0, end + 1);
   }
 
   /** True if it is new; remembers its number. */
@@ -271,52 +245,11 @@ function seqOf(viewed: ViewerEvent): number | undefined {
   return "seq" in viewed ? viewed.seq : undefined;
 }
 
-/** First event of a connection. */
-export type FollowStart = { after?: number; from?: "snapshot" };
-/** Requests the events of the turn from there. */
-export type OpenEvents = (from: FollowStart, signal: AbortSignal) => Promise<Response>;
-
-class SilenceError extends Error {
-  override readonly name = "SilenceError";
-}
-
-/** A proxy answered instead of the server. */
-class NotAStreamError extends Error {
-  override readonly name = "NotAStreamError";
-  constructor(response: Response) {
-    super(`no stream of events, but ${response.headers.get("content-type") ?? "nothing"}`);
-  }
-}
-
-function isStream(response: Response): response is Response & { body: ReadableStream<Uint8Array> } {
-  return (
-    response.body !== null && (response.headers.get("content-type") ?? "").startsWith("text/event-stream")
-  );
-}
-
-function viewedOf(data: string): ViewerEvent {
-  const viewed: ViewerEvent | null = JSON.parse(data);
-  if (typeof viewed?.type !== "string") throw new SyntaxError(`no event: ${data.slice(0, 200)}`);
-  return viewed;
-}
-
-function isLast(viewed: ViewerEvent): boolean {
-  switch (viewed.type) {
-    case "stream_end":
-      return true;
-    case "snapshot":
-    case "resync":
-      return viewed.message.status !== undefined;
-    default:
-      return false;
-  }
-}
-
 /** True if a retry may help. */
 function isPassing(error: unknown): boolean {
   if (error instanceof ApiError) return error.status >= 500 || [408, 425, 429].includes(error.status);
   // What `fetch` and a body throw when the network fails is a TypeError; data that is no JSON is a SyntaxError.
-  return error instanceof TypeError || error instanceof SilenceError || error instanceof NotAStreamError;
+  return [TypeError, SilenceError, NotAStreamError, SocketLostError].some((kind) => error instanceof kind);
 }
 
 function whyOf(error: unknown): FollowEnd {

@@ -17,6 +17,7 @@ export {
 export { ApiError } from "./error.ts";
 export { type ConnectionState, Follow, type FollowEnd, type FollowOptions, SILENCE_MS } from "./follow.ts";
 export type { Operation, OperationInput, OperationResponse } from "./operations.ts";
+export type { WebSocketConstructor } from "./sockets.ts";
 export { EVENT_CHARS_MAX, type SseItem, SseReader } from "./sse.ts";
 export * from "./store/index.ts";
 export { wait, waitBefore } from "./waiting.ts";

@@ -1,0 +1,423 @@
+// Following turns over a WebSocket, with a server that is made of words.
+
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { ViewerEvent } from "../src/api.ts";
+import {
+  ApiError,
+  type ConnectionState,
+  type Follow,
+  type FollowOptions,
+  Throughline,
+} from "../src/index.ts";
+
+const TURN = "turn_1";
+const head = (seq: number, turn = TURN) => ({ turn_id: turn, seq, timestamp: 1 });
+const said = (seq: number, turn = TURN): ViewerEvent => ({
+  type: "content_delta",
+  ...head(seq, turn),
+  block: 0,
+  text: String(seq),
+});
+const ended = (seq: number, turn = TURN): ViewerEvent => ({
+  type: "stream_end",
+  ...head(seq, turn),
+  status: "completed",
+});
+const LOG: ViewerEvent[] = [said(1), said(2), said(3), ended(4)];
+
+type Op = { op: string; turn_id?: string; after?: number; from?: string; ref?: unknown };
+
+/** The server's side of a socket. */
+class FakeSocket extends EventTarget {
+  readonly url: URL;
+  readonly protocol: string;
+  readonly asked: Op[] = [];
+  isClosed = false;
+  /** What the server does when it is asked something; nothing by default. */
+  answer: (op: Op, socket: FakeSocket) => void = () => {};
+
+  constructor(url: string | URL, protocol: string) {
+    super();
+    this.url = new URL(url);
+    this.protocol = protocol;
+  }
+
+  send(text: string): void {
+    const op: Op = JSON.parse(text);
+    this.asked.push(op);
+    this.answer(op, this);
+  }
+
+  open(): void {
+    this.dispatchEvent(new Event("open"));
+  }
+
+  say(...messages: object[]): void {
+    for (const message of messages) this.hear(JSON.stringify(message));
+  }
+
+  hear(data: string): void {
+    this.dispatchEvent(new MessageEvent("message", { data }));
+  }
+
+  close(): void {
+    this.break(1000);
+  }
+
+  break(code: number): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.dispatchEvent(Object.assign(new Event("close"), { code }));
+  }
+}
+
+/** Answers as the server does, with the events of this log after the number that is asked for, up to the last one there is. */
+function serving(log: readonly ViewerEvent[]): FakeSocket["answer"] {
+  return ({ op, turn_id, after = 0, ref }, socket) => {
+    if (op === "unsubscribe") {
+      socket.say({ op: "done", status: "unsubscribing" });
+      return socket.say({ op: "unsubscribed", turn_id, last_seq: after, ended: false });
+    }
+    if (op !== "subscribe") return;
+    socket.say({ op: "subscribed", turn_id, ref });
+    const events = log.filter((event) => event.turn_id === turn_id && "seq" in event && event.seq > after);
+    socket.say(...events);
+    const last = log.at(-1);
+    if (last?.type === "stream_end" && "seq" in last)
+      socket.say({ op: "unsubscribed", turn_id, last_seq: last.seq, ended: true });
+  };
+}
+
+/** What the server answers over HTTP. */
+interface Http {
+  ticket?(): Response;
+  events?(): Response;
+}
+
+/** A page with its client, the sockets that it has opened and the requests that it has sent. */
+function page(behave: (socket: FakeSocket, at: number) => void, http: Http = {}) {
+  const sockets: FakeSocket[] = [];
+  const requests: string[] = [];
+  const connections: ConnectionState[] = [];
+  let tickets = 0;
+  class Socket extends FakeSocket {
+    constructor(url: string | URL, protocol: string) {
+      super(url, protocol);
+      sockets.push(this);
+      queueMicrotask(() => behave(this, sockets.length));
+    }
+  }
+  const client = new Throughline({
+    baseUrl: "https://server/at",
+    key: "tl_k",
+    webSocket: Socket as unknown as typeof WebSocket,
+    fetch: async (input) => {
+      const url = new URL(String(input));
+      requests.push(url.pathname + url.search);
+      if (!url.pathname.endsWith("/v1/tickets"))
+        return http.events?.() ?? new Response(null, { status: 500 });
+      tickets += 1;
+      return http.ticket?.() ?? Response.json({ ticket: `t${tickets}`, expires_in_ms: 60_000 });
+    },
+  });
+  const follow = (options: FollowOptions = {}, turn = TURN): Follow =>
+    client.follow(turn, { onConnection: (connection) => connections.push(connection), ...options });
+  return { client, follow, sockets, requests, connections };
+}
+
+async function all(follow: Follow): Promise<ViewerEvent[]> {
+  const seen: ViewerEvent[] = [];
+  for await (const viewed of follow) seen.push(viewed);
+  return seen;
+}
+
+const stream = (events: readonly ViewerEvent[]): Response =>
+  new Response(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""), {
+    headers: { "content-type": "text/event-stream" },
+  });
+
+const opening =
+  (answer: FakeSocket["answer"]) =>
+  (socket: FakeSocket): void => {
+    socket.answer = answer;
+    socket.open();
+  };
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Lets everything happen that happens within this time. */
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+
+test("a turn is followed over a socket, which a ticket lets in", async () => {
+  const { follow, sockets, requests, connections } = page(opening(serving(LOG)));
+  const one = follow();
+  expect(await all(one)).toEqual(LOG);
+  expect(one.ended).toEqual({ reason: "stream_end" });
+  expect(sockets.map(({ url, protocol }) => [url.href, protocol])).toEqual([
+    ["wss://server/at/v1/ws?ticket=t1", "throughline.v1"],
+  ]);
+  expect(sockets[0]?.asked).toEqual([{ op: "subscribe", ref: TURN, turn_id: TURN }]);
+  expect(requests).toEqual(["/at/v1/tickets"]);
+  expect(connections.map(({ state }) => state)).toEqual(["connecting", "open"]);
+});
+
+test("several turns share one socket, and each gets its own", async () => {
+  const turns = ["turn_1", "turn_2", "turn_3"];
+  const { follow, sockets } = page(opening(() => {}));
+  const seen = turns.map((turn) => all(follow({}, turn)));
+  await pass(0);
+  for (const turn_id of turns) sockets[0]?.say({ op: "subscribed", turn_id });
+  for (const seq of [1, 2]) for (const turn of turns) sockets[0]?.say(said(seq, turn));
+  for (const turn of turns) sockets[0]?.say(ended(3, turn));
+  expect(await Promise.all(seen)).toEqual(
+    turns.map((turn) => [said(1, turn), said(2, turn), ended(3, turn)]),
+  );
+  expect(sockets.length).toBe(1);
+});
+
+test("a socket that breaks in mid-answer loses and doubles nothing", async () => {
+  // At each event, with a server that says the last one again.
+  for (let cut = 0; cut <= LOG.length; cut += 1) {
+    const { follow, sockets, requests, connections } = page((socket, at) => {
+      socket.answer = (op, socket) => {
+        if (at > 1) return serving(LOG)({ ...op, after: Math.max(0, (op.after ?? 0) - 1) }, socket);
+        serving(LOG.slice(0, cut))(op, socket);
+        socket.break(1006);
+      };
+      socket.open();
+    });
+    const seen = all(follow());
+    await pass(10_000);
+    expect(await seen, `cut after ${cut}`).toEqual(LOG);
+    if (cut === LOG.length) continue;
+    expect(sockets[1]?.asked).toEqual([
+      { op: "subscribe", ref: TURN, turn_id: TURN, ...(cut === 0 ? {} : { after: cut }) },
+    ]);
+    // Each socket has a ticket of its own, and nothing was asked for over HTTP besides.
+    expect(requests).toEqual(["/at/v1/tickets", "/at/v1/tickets"]);
+    expect(connections.map(({ state }) => state)).toEqual([
+      "connecting",
+      "open",
+      "waiting",
+      "connecting",
+      "open",
+    ]);
+  }
+});
+
+test("without a socket, server-sent events bring the same", async () => {
+  const refusals: ((socket: FakeSocket) => void)[] = [
+    (socket) => socket.break(1006),
+    // It is open, and nothing ever comes through.
+    (socket) => {
+      socket.open();
+      socket.break(1006);
+    },
+    // It hangs.
+    () => {},
+  ];
+  for (const refuse of refusals) {
+    const { follow, sockets, requests } = page(refuse, { events: () => stream(LOG) });
+    const seen = all(follow());
+    await pass(5_000);
+    expect(await seen).toEqual(LOG);
+    expect(requests).toEqual(["/at/v1/tickets", `/at/v1/turns/${TURN}/events`]);
+    // The next turn does not wait for another refusal.
+    expect(await all(follow())).toEqual(LOG);
+    expect(sockets.length).toBe(1);
+    // A while later it is tried again.
+    await pass(60_000);
+    expect(sockets.length).toBe(1);
+    const later = all(follow());
+    await pass(5_000);
+    expect(await later).toEqual(LOG);
+    expect(sockets.map(({ isClosed }) => isClosed)).toEqual([true, true]);
+  }
+});
+
+test("a server without tickets is followed by server-sent events", async () => {
+  const ticket = () => new Response("Not found", { status: 404 });
+  const { follow, sockets, requests } = page(() => {}, { ticket, events: () => stream(LOG) });
+  expect(await all(follow())).toEqual(LOG);
+  expect(requests).toEqual(["/at/v1/tickets", `/at/v1/turns/${TURN}/events`]);
+  expect(sockets).toEqual([]);
+});
+
+test("a server out of reach is waited for, and then has its socket", async () => {
+  let isThere = false;
+  const ticket = (): Response => {
+    if (!isThere) throw new TypeError("Failed to fetch");
+    return Response.json({ ticket: "t", expires_in_ms: 60_000 });
+  };
+  const { follow, sockets, requests } = page(opening(serving(LOG)), { ticket });
+  const seen = all(follow());
+  await pass(3_000);
+  isThere = true;
+  await pass(60_000);
+  expect(await seen).toEqual(LOG);
+  expect(new Set(requests)).toEqual(new Set(["/at/v1/tickets"]));
+  expect(sockets.length).toBe(1);
+});
+
+test("a key that is no longer valid ends it", async () => {
+  const error = { code: "unauthenticated", type: "t", message: "No." };
+  const tickets = [Response.json({ ticket: "t" }), Response.json({ error }, { status: 401 })];
+  const ticket = () => tickets.shift() ?? new Response(null, { status: 500 });
+  const { follow, sockets } = page(opening(serving(LOG.slice(0, 2))), { ticket });
+  const one = follow();
+  const seen = all(one).catch((error: unknown) => error);
+  await pass(0);
+  sockets[0]?.break(4401);
+  await pass(5_000);
+  expect(await seen).toBeInstanceOf(ApiError);
+  expect(one.ended).toMatchObject({ reason: "failed", error: { status: 401 } });
+  expect(sockets.length).toBe(1);
+});
+
+test("a refusal over a socket is that of HTTP", async () => {
+  const error = { code: "word", type: "t", message: "No.", remedy: "Do." };
+  const refusing = (status: number) =>
+    page(opening(({ ref }, socket) => socket.say({ op: "error", ref, status, error })));
+  for (const [status, reason] of [
+    [404, "not_found"],
+    [410, "gone"],
+    [403, "failed"],
+  ] as const) {
+    const { follow, sockets } = refusing(status);
+    const one = follow();
+    await expect(all(one)).rejects.toMatchObject({ status, code: "word", remedy: "Do." });
+    expect(one.ended).toMatchObject({ reason });
+    expect(sockets[0]?.asked.length, "nobody asks again").toBe(1);
+  }
+  // What passes is waited for, as long as the server says.
+  const { follow, connections } = page(
+    opening((op, socket) => {
+      if (socket.asked.length > 1) return serving(LOG)(op, socket);
+      socket.say({ op: "error", ref: op.ref, status: 503, retry_after_s: 7, error });
+    }),
+  );
+  const seen = all(follow());
+  await pass(7_000);
+  expect(await seen).toEqual(LOG);
+  expect(connections.flatMap((one) => (one.state === "waiting" ? [one.ms] : []))).toEqual([7_000]);
+});
+
+test("a turn that breaks in mid-answer goes on over its socket", async () => {
+  const { follow, sockets } = page(
+    opening((op, socket) => {
+      if (socket.asked.length > 1) return serving(LOG)(op, socket);
+      serving(LOG.slice(0, 2))(op, socket);
+      const error = { code: "store_unavailable", type: "t", message: "No.", turn_id: op.turn_id };
+      socket.say({ op: "error", status: 503, error });
+    }),
+  );
+  const seen = all(follow());
+  await pass(5_000);
+  expect(await seen).toEqual(LOG);
+  expect(sockets.length).toBe(1);
+  expect(sockets[0]?.asked.map(({ after }) => after)).toEqual([undefined, 2]);
+});
+
+test("nothing more to come is said as over HTTP", async () => {
+  const { follow } = page(opening(serving(LOG)));
+  const one = follow({ after: 4 });
+  expect(await all(one)).toEqual([]);
+  expect(one.ended).toEqual({ reason: "nothing_more" });
+});
+
+test("a socket that answers no ping is lost, a silent one is not", async () => {
+  const { follow, sockets, connections } = page((socket, at) => {
+    socket.answer = (op, socket) => {
+      if (op.op === "ping" && at === 1 && socket.asked.length < 8) socket.say({ op: "pong" });
+      else serving(at === 1 ? LOG.slice(0, 1) : LOG)(op, socket);
+    };
+    socket.open();
+  });
+  const seen = all(follow());
+  await pass(60_000);
+  // It was asked, and has answered.
+  expect(sockets.length).toBe(1);
+  expect(sockets[0]?.asked.filter(({ op }) => op === "ping").length).toBeGreaterThan(3);
+  await pass(60_000);
+  expect(await seen).toEqual(LOG);
+  expect(sockets.map(({ isClosed }) => isClosed)).toEqual([true, false]);
+  expect(connections.flatMap((one) => (one.state === "waiting" ? [String(one.error)] : []))).toEqual([
+    "SilenceError: nothing came for 25000 ms",
+  ]);
+});
+
+test("whoever leaves is unsubscribed, and may come back at once", async () => {
+  const { follow, sockets } = page(opening(serving(LOG.slice(0, 2))));
+  const left = follow();
+  await left.next();
+  await left.return();
+  const back = follow({ after: 1 });
+  expect((await back.next()).value).toEqual(said(2));
+  expect(sockets.length).toBe(1);
+  expect(sockets[0]?.asked.map(({ op }) => op)).toEqual(["subscribe", "unsubscribe", "subscribe"]);
+  // Also before the server knows that the one before has left.
+  const socket = sockets[0];
+  if (socket !== undefined) socket.answer = () => {};
+  await back.return();
+  const next = follow({ after: 1 }).next();
+  await pass(1_000);
+  expect(socket?.asked.length).toBe(4);
+  if (socket !== undefined) socket.answer = serving(LOG);
+  socket?.say({ op: "unsubscribed", turn_id: TURN, last_seq: 2, ended: false });
+  expect((await next).value).toEqual(said(2));
+  expect(sockets.length).toBe(1);
+});
+
+test("a turn that is followed twice has a socket for each", async () => {
+  const { follow, sockets } = page(opening(serving(LOG.slice(0, 2))));
+  const [first, second] = [follow(), follow()];
+  expect([(await first.next()).value, (await second.next()).value]).toEqual([said(1), said(1)]);
+  expect(sockets.length).toBe(2);
+});
+
+test("a socket without a turn is closed after a minute", async () => {
+  const { client, follow, sockets } = page(opening(serving(LOG)));
+  client.prepare();
+  await pass(0);
+  expect(await all(follow())).toEqual(LOG);
+  await pass(59_000);
+  expect(await all(follow())).toEqual(LOG);
+  await pass(59_000);
+  expect(sockets.map(({ isClosed }) => isClosed)).toEqual([false]);
+  await pass(1_000);
+  expect(sockets.map(({ isClosed }) => isClosed)).toEqual([true]);
+  // The next turn opens another one.
+  expect(await all(follow())).toEqual(LOG);
+  expect(sockets.length).toBe(2);
+});
+
+test("whoever leaves before the socket is open leaves nothing", async () => {
+  const { follow, sockets } = page(() => {});
+  const leave = new AbortController();
+  const seen = all(follow({ signal: leave.signal })).catch((error: unknown) => error);
+  await pass(0);
+  leave.abort(new Error("enough"));
+  expect(String(await seen)).toBe("Error: enough");
+  sockets[0]?.open();
+  await pass(60_000);
+  expect(sockets[0]?.asked).toEqual([]);
+  expect(sockets[0]?.isClosed).toBe(true);
+});
+
+test("a message that is no event is an error, not a circle", async () => {
+  for (const data of ["{", "null", "7", '{"seq":1}']) {
+    const { follow, sockets } = page(
+      opening(({ turn_id }, socket) => {
+        socket.say({ op: "subscribed", turn_id });
+        socket.hear(data);
+      }),
+    );
+    await expect(all(follow())).rejects.toBeInstanceOf(SyntaxError);
+    expect(sockets.map(({ isClosed }) => isClosed)).toEqual([true]);
+  }
+});
