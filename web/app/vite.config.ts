@@ -47,6 +47,6 @@ export default defineConfig({
   },
   server: {
     // As if the page came from there: the server answers no others.
-    proxy: { "/v1": { target: SERVER, changeOrigin: true, headers: { origin: SERVER } } },
+    proxy: { "/v1": { target: SERVER, changeOrigin: true, ws: true, headers: { origin: SERVER } } },
   },
 });

@@ -101,7 +101,8 @@ export class Visitor {
     this.page = page;
     page.on("pageerror", (error) => this.complaints.push(error.message));
     page.on("console", (message) => {
-      if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) {
+      const isOfNetwork = /^(Failed to load resource|WebSocket connection to )/.test(message.text());
+      if (message.type() === "error" && !isOfNetwork) {
         this.complaints.push(message.text());
       }
     });
@@ -118,7 +119,10 @@ export class Visitor {
     });
     // For each of its tabs.
     context.setDefaultTimeout(PATIENCE_MS);
-    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    const permissions = ["clipboard-read", "clipboard-write"];
+    // A page out of a folder has no address, so Chromium takes it for one of the Internet that reaches for this machine.
+    if (PAGE !== undefined) permissions.push("local-network-access");
+    await context.grantPermissions(permissions);
     if (PAGE !== undefined && kind.worker !== "allow")
       await context.route(isOfThePage, (route) => fromFolder(route, PAGE));
     return new Visitor(context, await context.newPage());

@@ -99,7 +99,8 @@ export class Session {
       if (response.status === 401) this.leave();
       return response;
     };
-    this.#set({ phase: "in", client: new Throughline({ baseUrl: "", key, fetch: guarded }) });
+    const client = new Throughline({ baseUrl: "", key, fetch: guarded, webSocket: globalThis.WebSocket });
+    this.#set({ phase: "in", client });
   }
 
   #set(state: SessionState): void {

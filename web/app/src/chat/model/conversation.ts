@@ -417,6 +417,7 @@ export class ConversationStore {
     this.#set({ failure: undefined, title: this.#state.title || wordsIn(said) });
     this.#showOutgoing();
     const isHere = (): boolean => this.#state.running === outgoing.entry;
+    this.#client.prepare();
     try {
       const started = await start(outgoing.unsend.signal, (connection) => {
         outgoing.connection = connection;
