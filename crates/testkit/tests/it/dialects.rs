@@ -537,7 +537,7 @@ async fn anthropic_refusals() {
     let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
     let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "1"});
     let legal = json!({
-        "model": "m", "max_tokens": 64, "temperature": 0.5, "stream": true,
+        "model": "m", "max_tokens": 64, "temperature": 1, "stream": true,
         "tools": [{"name": "f", "input_schema": {"type": "object"}}],
         "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": "text", "text": "t"}, call("a"), call("b")]},
             {"role": "user", "content": [result("a"), result("b"), {"type": "text", "text": "go on"}]}],
@@ -579,7 +579,7 @@ async fn anthropic_refusals() {
                 "all content must be type `text` if `is_error` is true",
             ),
             ("/top_p", 0.5.into(), "`temperature` and `top_p` cannot both be specified"),
-            ("/thinking", json!({"type": "enabled", "budget_tokens": 1024}), "`temperature` may only be set to 1"),
+            ("/thinking", json!({"type": "enabled", "budget_tokens": 1024}), "`max_tokens` must be greater than"),
             ("/messages/1/content/2/id", "a".into(), "`tool_use` ids must be unique"),
             (
                 "/messages/1/content/2/id",

@@ -221,7 +221,7 @@ fn tools() -> Vec<ToolDefinition> {
     vec![ToolDefinition::new("look", "Looks.", schema)]
 }
 
-/// What the upstream writes in answer to the request, as a step of the history.
+/// The answer of the upstream to the request, as a step of the history.
 fn answer(provider: &Provider, seen: &SeenRequest, draw: &mut Draw) -> ClosedStep {
     let bytes = render_response(&draw.script(), seen).body();
     let mut decoder = StepDecoder::new(provider.dialect, DecodeOptions::default());

@@ -124,7 +124,7 @@ impl HistoryForm<'_> {
         }
     }
 
-    /// What this model wants back of the step, where that is a message by itself: more than its thoughts.
+    /// The content that this model wants back of the step, where that is a message by itself: more than its thoughts.
     fn own_state<'s>(&self, step: &'s ClosedStep) -> Option<&'s [Value]> {
         let state = step.provider_state.as_ref()?;
         let content = state.value.get("content").unwrap_or(&state.value).as_array()?;

@@ -10,7 +10,7 @@ pub fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
     ModelRequest { model: model.into(), messages, ..ModelRequest::default() }
 }
 
-/// What a history became, without the user's words that frame it where it begins or ends with the model.
+/// A history as it was written, without the user's words that frame it where it begins or ends with the model.
 pub fn framed(messages: &[Message], written: &Value) -> Value {
     let mut written = written.as_array().expect("a list").clone();
     if matches!(messages.first(), Some(Message::Step(_))) {

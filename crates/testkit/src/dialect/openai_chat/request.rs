@@ -257,7 +257,7 @@ fn check_reasoning(list: &RequestNode<'_>, rule: ReasoningEchoRule) -> RequestRe
     Ok(())
 }
 
-/// What a message may hold at this upstream.
+/// Refuses content that this upstream does not take.
 fn check_content(at: &RequestNode<'_>, rule: ContentRule) -> RequestResult<()> {
     let content = &at.value["content"];
     let is_blank = |text: &str| text.trim().is_empty();
