@@ -469,13 +469,12 @@ pub struct HttpSection {
 /// An address in their place would match nothing.
 fn host_patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let patterns = Vec::<String>::deserialize(deserializer)?;
-    let is_host = |name: &str| {
-        !name.is_empty() && !name.contains(|c: char| "/:@*?#[]\\".contains(c) || c.is_whitespace())
+    let is_host_char = |c: char| !c.is_whitespace() && !"/:@*?#[]\\".contains(c);
+    let is_pattern = |pattern: &String| {
+        let host = pattern.strip_prefix("*.").unwrap_or(pattern);
+        pattern == "*" || (!host.is_empty() && host.chars().all(is_host_char))
     };
-    match patterns
-        .iter()
-        .find(|pattern| *pattern != "*" && !is_host(pattern.strip_prefix("*.").unwrap_or(pattern)))
-    {
+    match patterns.iter().find(|pattern| !is_pattern(pattern)) {
         Some(pattern) => Err(D::Error::custom(format!(
             "`{pattern}` is no host: write `docs.rs`, `*.example.org` for all below it, or `*` for all"
         ))),
