@@ -89,6 +89,7 @@ impl UpstreamHabits {
                 Self { tool_schemas: ToolSchemaRule::LlamaCpp, roles: RoleRule::Alternating, ..standard }
             }
             "vllm" => Self { roles: RoleRule::Alternating, ..standard },
+            "devstral" => Self { roles: RoleRule::AlternatingWithoutCalls, ..standard },
             _ => standard,
         }
     }
@@ -102,6 +103,9 @@ pub enum RoleRule {
     Any,
     /// The user and the model take turns, and the user begins, as templates of models demand it.
     Alternating,
+    /// The same, where a step with calls and its results count as nothing: Devstral
+    /// (<https://github.com/ggml-org/llama.cpp/issues/19851>).
+    AlternatingWithoutCalls,
     /// The user does not speak right after results, and the model does not speak last: Mistral.
     Mistral,
 }

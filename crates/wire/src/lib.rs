@@ -24,7 +24,8 @@ mod vocabulary;
 pub use decoder::{DecodeOptions, StepDecoder, ThinkMode};
 pub use deltas::DeltaAccumulator;
 pub use dialect::{
-    ArgumentNames, Dialect, EncodeError, EncodedRequest, TransferMode, encode, needs_backtracking,
+    ArgumentNames, Dialect, EncodeError, EncodedRequest, TransferMode, encode, has_setting,
+    needs_backtracking,
 };
 pub use limits::DecodeLimits;
 pub use profile::{LeakedCalls, ReasoningEcho, ToolIdFormat, ToolSchemaForm, UpstreamProfile};

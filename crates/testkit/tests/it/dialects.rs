@@ -411,6 +411,7 @@ fn known_upstreams_refuse_what_they_do_not_take() {
     let result = json!({"role": "tool", "tool_call_id": "abcDEF123", "content": "1"});
     let answer = json!({"role": "assistant", "content": "Done."});
     let talk = |messages: Value| json!({"model": "m", "messages": messages});
+    let user_after_result = talk(json!([user("x".into()), call, result, user("y".into())]));
     let mut streamed = talk(json!([user("x".into())]));
     streamed["stream"] = true.into();
     streamed["stream_options"] = json!({"include_usage": true});
@@ -422,15 +423,12 @@ fn known_upstreams_refuse_what_they_do_not_take() {
             "The `reasoning_content` in the thinking mode must be passed back",
         ),
         ("moonshot", talk(json!([user(" ".into())])), "must not be empty"),
-        (
-            "mistral",
-            talk(json!([user("x".into()), call, result, user("y".into())])),
-            "Unexpected role 'user'",
-        ),
+        ("mistral", user_after_result.clone(), "Unexpected role 'user'"),
         ("mistral", talk(json!([user("x".into()), answer])), "Expected last role User or Tool"),
         ("mistral", streamed, "extra_forbidden"),
         ("llama.cpp", talk(json!([user("x".into()), user("y".into())])), "Conversation roles must alternate"),
         ("vllm", talk(json!([answer, user("y".into())])), "Conversation roles must alternate"),
+        ("devstral", user_after_result, "must alternate user and assistant roles except for tool calls"),
     ] {
         let request = ReceivedRequest {
             path: "/v1/chat/completions".to_owned(),

@@ -5,7 +5,7 @@ use super::error_body::{self, UpstreamErrorBody};
 use super::failure_rules;
 use serde_json::Value;
 use throughline_engine::{FailureKind, UpstreamFailure};
-use throughline_wire::UpstreamError as ReportedError;
+use throughline_wire::{UpstreamError as ReportedError, has_setting};
 
 /// Presence of tools in the request: only then can an answer be a refusal of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,10 +175,13 @@ pub(crate) fn mentions_encrypted_reasoning(status: u16, text: &str) -> bool {
             || text.contains("encrypted content is not supported"))
 }
 
-/// True if a refusal is about what the user says right after a result (templates of Mistral: "Unexpected role 'user' after
-/// role 'tool'"): the same request with a word of the model between may be accepted.
+/// True if a refusal is about what the user says right after a result: the same request with a word of the model between may
+/// be accepted. Mistral: "Unexpected role 'user' after role 'tool'". Templates of its models pass over calls and results, and
+/// then the user speaks twice: "conversation roles must alternate user and assistant roles except for tool calls and results"
+/// (ggml-org/llama.cpp#19851), "roles must alternate user/assistant/user/assistant/..." (nomic-ai/gpt4all#3273).
 pub(crate) fn mentions_user_after_tool(status: u16, text: &str) -> bool {
-    (400..=500).contains(&status) && text.contains("role 'user' after role 'tool'")
+    const PHRASES: [&str; 2] = ["role 'user' after role 'tool'", "roles must alternate"];
+    (400..=500).contains(&status) && PHRASES.iter().any(|phrase| text.contains(phrase))
 }
 
 /// True if a refusal asks for the newer name of the answer's limit (OpenAI's reasoning models: "Unsupported parameter:
@@ -252,7 +255,7 @@ pub(crate) fn refused_setting(status: u16, text: &str, body: &Value) -> Option<&
     OPTIONAL.into_iter().find(|name| {
         let is_named =
             names_word(text, &name.to_lowercase()) || is_penalty && name.to_lowercase().ends_with("penalty");
-        is_named && has_member(body, name)
+        is_named && has_setting(body, name)
     })
 }
 
@@ -262,12 +265,6 @@ fn names_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next())
     })
-}
-
-/// A member of a body, or of one of its objects.
-fn has_member(body: &Value, name: &str) -> bool {
-    let inside = body.as_object().into_iter().flat_map(|body| body.values());
-    body.get(name).is_some() || inside.into_iter().any(|member| member.get(name).is_some())
 }
 
 /// True if a refusal is about the schema of a tool: the same request with plain schemas may be accepted.

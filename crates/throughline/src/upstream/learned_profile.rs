@@ -93,6 +93,8 @@ impl LearnedProfile {
         match named {
             Some(rule) => self.change(refused.model, rule.leave_out),
             None => match failure::refused_setting(status, refusal, refused.body) {
+                // It was taken out, and is refused all the same: the same request again would be refused for ever.
+                Some(name) if refused.profile.leave_out.contains(name) => return false,
                 Some(name) => self.change(refused.model, |profile| {
                     profile.leave_out.insert(name.to_owned());
                 }),

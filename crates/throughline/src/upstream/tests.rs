@@ -418,6 +418,19 @@ async fn what_a_refusal_repeats_of_the_request_is_not_what_is_refused() {
     assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 1), "{came:?}");
 }
 
+fn step_with_call() -> ClosedStep {
+    let call = Call {
+        id: "c1".into(),
+        upstream_id: Some("c1".into()),
+        name: "tool_1".into(),
+        kind: CallKind::default(),
+        arguments: Ok(CallArguments::from_value(json!({}))),
+        ran_with: None,
+    };
+    let calls = vec![(call, CallOutcome::Done(ToolOutput::text("Done.")))];
+    ClosedStep { calls, ..ClosedStep::default() }
+}
+
 #[tokio::test]
 async fn tools_that_an_upstream_does_not_take_are_left_out_and_named_once_a_turn() {
     let habits = testkit::UpstreamHabits { tools_max: Some(128), ..testkit::UpstreamHabits::default() };
@@ -432,16 +445,7 @@ async fn tools_that_an_upstream_does_not_take_are_left_out_and_named_once_a_turn
         let messages = [first.messages.clone(), vec![Message::Step(step)], request().messages].concat();
         ModelRequest { messages, ..first.clone() }
     };
-    let called = Call {
-        id: "c1".into(),
-        upstream_id: Some("c1".into()),
-        name: "tool_1".into(),
-        kind: CallKind::default(),
-        arguments: Ok(CallArguments::from_value(json!({}))),
-        ran_with: None,
-    };
-    let calls = vec![(called, CallOutcome::Done(ToolOutput::text("Done.")))];
-    let in_mid_turn = with_step(ClosedStep { calls, ..ClosedStep::default() });
+    let in_mid_turn = with_step(step_with_call());
     let next_turn = with_step(ClosedStep { text: "Hello.".into(), ..ClosedStep::default() });
     let expected = (128..148).map(|number| format!("tool_{number}")).collect::<Vec<_>>().join(", ");
     let expected = Some(format!("{expected}, and 2 more"));
@@ -482,6 +486,33 @@ async fn settings_a_model_refuses_are_left_out_and_named() {
         assert_eq!(named.as_deref(), Some("temperature, top_p"));
     }
     assert_eq!(server.requests()[1].max_output_tokens, Some(100));
+}
+
+/// `text.verbosity` of Responses stands inside an object; a refusal that names what is not sent is no reason to ask again.
+#[tokio::test]
+async fn a_setting_refused_for_ever_is_asked_for_twice_at_most() {
+    let words = "Unsupported parameter: 'text.verbosity' is not supported with this model.";
+    let replies = (0..9).map(|_| refusal(400, words, "invalid_request_error"));
+    let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
+    let mut asking = request();
+    asking.settings.extra = Map::from_iter([("text".to_owned(), json!({"verbosity": "low"}))]);
+    let came = call(&client(at(&server, DIALECTS[1])), &asking).await;
+    assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 2), "{came:?}");
+}
+
+/// A template of Mistral's models passes over calls and results: what the user says after them is learned to be parted.
+#[tokio::test]
+async fn a_word_after_results_is_learned_from_a_template() {
+    let habits = testkit::UpstreamHabits::of("devstral");
+    let replies = (0..2).map(|_| ModelScript::new().say("Hello."));
+    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let client = client(chat(&server));
+    let messages = [request().messages, vec![Message::Step(step_with_call())], request().messages].concat();
+    let asking = ModelRequest { messages, ..request() };
+    for exchanges in [2, 3] {
+        let came = call(&client, &asking).await;
+        assert_eq!((came.text(), server.exchanges().len()), ("Hello.".to_owned(), exchanges), "{came:?}");
+    }
 }
 
 #[tokio::test]

@@ -115,23 +115,22 @@ mod tests {
     use crate::vocabulary::{CallArguments, CallKind};
     use serde_json::json;
 
+    fn assign(form: CallIdForm, calls: &[(&str, Option<&str>)]) -> Vec<String> {
+        let mut ids = CallIds::new(form);
+        let call = |(ours, theirs): &(&str, Option<&str>)| Call {
+            id: (*ours).into(),
+            upstream_id: theirs.map(Into::into),
+            name: "f".into(),
+            kind: CallKind::Function,
+            arguments: Ok(CallArguments::from_value(json!({}))),
+            ran_with: None,
+        };
+        calls.iter().map(|ids_of_call| ids.assign(&call(ids_of_call))).collect()
+    }
+
     #[track_caller]
     fn check(form: CallIdForm, calls: &[(&str, Option<&str>)], expected: &[&str]) {
-        let mut ids = CallIds::new(form);
-        let assigned: Vec<String> = calls
-            .iter()
-            .map(|(ours, theirs)| {
-                ids.assign(&Call {
-                    id: (*ours).into(),
-                    upstream_id: theirs.map(Into::into),
-                    name: "f".into(),
-                    kind: CallKind::Function,
-                    arguments: Ok(CallArguments::from_value(json!({}))),
-                    ran_with: None,
-                })
-            })
-            .collect();
-        assert_eq!(assigned, expected);
+        assert_eq!(assign(form, calls), expected);
     }
 
     #[test]
@@ -157,23 +156,10 @@ mod tests {
 
     #[test]
     fn nine_letters_are_mapped_and_occur_once() {
-        let mut ids = CallIds::new(CallIdForm::NineAlphanumeric);
-        let mut assign = |ours: &str, theirs: Option<&str>| {
-            ids.assign(&Call {
-                id: ours.into(),
-                upstream_id: theirs.map(Into::into),
-                name: "f".into(),
-                kind: CallKind::Function,
-                arguments: Ok(CallArguments::from_value(json!({}))),
-                ran_with: None,
-            })
-        };
-        let assigned = [
-            assign("t-0", Some("AbCdEf123")),
-            assign("t-1", Some("call_1")),
-            assign("t-1", Some("call_1")),
-            assign("t-1", None),
-        ];
+        let assigned = assign(
+            CallIdForm::NineAlphanumeric,
+            &[("t-0", Some("AbCdEf123")), ("t-1", Some("call_1")), ("t-1", Some("call_1")), ("t-1", None)],
+        );
         assert_eq!(assigned[0], "AbCdEf123");
         assert!(
             assigned.iter().all(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))

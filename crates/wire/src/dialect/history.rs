@@ -7,7 +7,7 @@
 //! - It begins with the user. Anthropic: "first message must use the \"user\" role"; Bedrock: "A conversation must start with
 //!   a user message"; Gemini: "function call turn comes immediately after a user turn".
 //! - What the user says in a row is one message, and between two of the model the user asks it to go on. Templates of
-//!   models: "Conversation roles must alternate user/assistant/user/assistant/…" (ggml-org/llama.cpp#15172,
+//!   models: "Conversation roles must alternate user/assistant/user/assistant/…" (janhq/jan#6254,
 //!   vllm-project/vllm#6862).
 //! - No message is blank. Anthropic: "text content blocks must contain non-whitespace text"; Moonshot: "message at position
 //!   2 with role 'user' must not be empty"; Bedrock: "The text field in the ContentBlock object is blank".

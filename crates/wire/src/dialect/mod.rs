@@ -23,6 +23,7 @@ mod tool_schema;
 mod pending_seals;
 mod text_fragments;
 
+pub use settings::has_setting;
 pub use tool_schema::argument_names::ArgumentNames;
 pub(crate) use tool_schema::argument_names::ArgumentRenamer;
 pub use tool_schema::normal::needs_backtracking;
@@ -202,7 +203,7 @@ pub enum TransferMode {
 }
 
 /// A request ready to be sent: everything but the base URL, the key and the network.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EncodedRequest {
     /// To be appended to the base URL, with any query: `/chat/completions`.
     pub path: String,

@@ -7,7 +7,7 @@ use crate::profile::UpstreamProfile;
 use serde_json::{Map, Value};
 
 /// Objects of a body in which settings stand, besides the body itself.
-const INSIDE: [&str; 3] = ["generationConfig", "options", "inferenceConfig"];
+const INSIDE: [&str; 4] = ["generationConfig", "options", "inferenceConfig", "text"];
 
 /// Takes them out of a body: their names, as they stood there.
 pub(super) fn take_out(
@@ -61,6 +61,19 @@ fn excluded_by_claude(body: &Map<String, Value>) -> Vec<&'static str> {
 /// The second, where both are there.
 fn exclude_either(body: &Map<String, Value>, first: &str, second: &'static str) -> Vec<&'static str> {
     if has(body, first) && has(body, second) { vec![second] } else { Vec::new() }
+}
+
+/// True if a body has this setting where [`encode`](crate::encode) would take it out
+/// ([`UpstreamProfile::leave_out`](crate::UpstreamProfile::leave_out)).
+///
+/// ```
+/// use throughline_wire::has_setting;
+///
+/// let body = serde_json::json!({"generationConfig": {"topP": 0.9}});
+/// assert!(has_setting(&body, "topP") && !has_setting(&body, "temperature"));
+/// ```
+pub fn has_setting(body: &Value, name: &str) -> bool {
+    body.as_object().is_some_and(|body| has(body, name))
 }
 
 fn has(body: &Map<String, Value>, name: &str) -> bool {

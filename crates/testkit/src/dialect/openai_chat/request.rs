@@ -214,6 +214,16 @@ fn check_roles(list: &RequestNode<'_>, rule: RoleRule) -> RequestResult<()> {
         messages.iter().map(role_of).filter(|role| !matches!(*role, "system" | "developer")).collect();
     match rule {
         RoleRule::Any => Ok(()),
+        RoleRule::AlternatingWithoutCalls => {
+            let without_calls = messages.iter().filter(|message| message.get("tool_calls").is_none());
+            let roles = without_calls.map(role_of).filter(|role| matches!(*role, "user" | "assistant"));
+            if roles.enumerate().all(|(at, role)| (role == "user") == (at % 2 == 0)) {
+                return Ok(());
+            }
+            let words = "After the optional system message, conversation roles must alternate user and assistant \
+                roles except for tool calls and results.";
+            Err(RequestRefusal::new(words).status(500))
+        }
         RoleRule::Alternating => {
             // A step with calls and its results is one word of the model.
             let starts_with_user = roles.first().is_none_or(|first| *first == "user");

@@ -85,8 +85,7 @@ pub(crate) fn encode(
         path: "/v1/messages".to_owned(),
         headers,
         body: Value::Object(body),
-        tools_left_out: Vec::new(),
-        settings_left_out: Vec::new(),
+        ..EncodedRequest::default()
     }
 }
 

@@ -40,13 +40,7 @@ pub(crate) fn encode_anthropic(
         body.entry("anthropic_version").or_insert_with(|| ANTHROPIC_VERSION.into());
     }
     let method = if transfer == TransferMode::Stream { "invoke-with-response-stream" } else { "invoke" };
-    EncodedRequest {
-        path: path(&request.model, method),
-        headers: Vec::new(),
-        body: encoded.body,
-        tools_left_out: Vec::new(),
-        settings_left_out: Vec::new(),
-    }
+    EncodedRequest { path: path(&request.model, method), body: encoded.body, ..EncodedRequest::default() }
 }
 
 /// `Converse` or `ConverseStream`.
@@ -85,13 +79,7 @@ pub(crate) fn encode_converse(
     body.extend(tool_config(request, offered).map(|config| ("toolConfig".to_owned(), config)));
     extra::merge(&mut body, &request.settings.extra);
     let method = if transfer == TransferMode::Stream { "converse-stream" } else { "converse" };
-    EncodedRequest {
-        path: path(&request.model, method),
-        headers: Vec::new(),
-        body: body.into(),
-        tools_left_out: Vec::new(),
-        settings_left_out: Vec::new(),
-    }
+    EncodedRequest { path: path(&request.model, method), body: body.into(), ..EncodedRequest::default() }
 }
 
 /// Model ids have colons, and those of inference profiles slashes, which are no part of the path here.

@@ -48,13 +48,7 @@ pub(crate) fn encode(
     }
     body.insert("stream".to_owned(), (transfer == TransferMode::Stream).into());
     extra::merge(&mut body, &request.settings.extra);
-    EncodedRequest {
-        path: "/v2/chat".to_owned(),
-        headers: Vec::new(),
-        body: body.into(),
-        tools_left_out: Vec::new(),
-        settings_left_out: Vec::new(),
-    }
+    EncodedRequest { path: "/v2/chat".to_owned(), body: body.into(), ..EncodedRequest::default() }
 }
 
 fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {

@@ -52,13 +52,7 @@ pub(crate) fn encode(
         body.insert("generationConfig".to_owned(), config.into());
     }
     extra::merge(&mut body, &request.settings.extra);
-    EncodedRequest {
-        path: path(&request.model, transfer),
-        headers: Vec::new(),
-        body: body.into(),
-        tools_left_out: Vec::new(),
-        settings_left_out: Vec::new(),
-    }
+    EncodedRequest { path: path(&request.model, transfer), body: body.into(), ..EncodedRequest::default() }
 }
 
 /// `/models/{model}:streamGenerateContent?alt=sse`; a model may be given with its collection (`tunedModels/x`).

@@ -42,13 +42,7 @@ pub(crate) fn encode(
         body.insert("options".to_owned(), options.into());
     }
     extra::merge(&mut body, &request.settings.extra);
-    EncodedRequest {
-        path: "/api/chat".to_owned(),
-        headers: Vec::new(),
-        body: body.into(),
-        tools_left_out: Vec::new(),
-        settings_left_out: Vec::new(),
-    }
+    EncodedRequest { path: "/api/chat".to_owned(), body: body.into(), ..EncodedRequest::default() }
 }
 
 fn tool(tool: &ToolDefinition) -> Value {

@@ -62,10 +62,8 @@ pub(crate) fn encode(
     extra::merge(&mut body, &request.settings.extra);
     EncodedRequest {
         path: "/chat/completions".into(),
-        headers: Vec::new(),
         body: Value::Object(body),
-        tools_left_out: Vec::new(),
-        settings_left_out: Vec::new(),
+        ..EncodedRequest::default()
     }
 }
 
@@ -119,8 +117,8 @@ fn push_user(content: Value, out: &mut Vec<Value>) {
     }
 }
 
-/// The content of a message of the user. Words alone are a text and no list of parts, which models without eyes do not take ("invalid type: sequence, expected a
-/// string", "'array' not in 'string'").
+/// The content of a message of the user. Words alone are a text and no list of parts, which models without eyes do not
+/// take ("invalid type: sequence, expected a string", "'array' not in 'string'").
 fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
     let parts = parts.iter().map(|part| match part {
         UserPart::Text { text } => ChatPart::Text(text.into()),

@@ -74,13 +74,7 @@ pub(crate) fn encode(
         body.insert("prompt_cache_key".to_owned(), key.into());
     }
     extra::merge(&mut body, &request.settings.extra);
-    EncodedRequest {
-        path: "/responses".to_owned(),
-        headers: Vec::new(),
-        body: body.into(),
-        tools_left_out: Vec::new(),
-        settings_left_out: Vec::new(),
-    }
+    EncodedRequest { path: "/responses".to_owned(), body: body.into(), ..EncodedRequest::default() }
 }
 
 /// `strict` would refuse most schemas (every property required, nothing optional), and is on if it is left out.
