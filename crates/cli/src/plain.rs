@@ -13,6 +13,8 @@ use throughline_wire::visible;
 
 /// Characters of arguments and of results that a note shows.
 const NOTE_CHARS_MAX: usize = 160;
+/// Longest failure of a call, in characters: what can be done about it stands at its end.
+const FAILURE_CHARS_MAX: usize = 500;
 
 /// Something to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +140,9 @@ impl PlainRenderer {
                     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ");
                 if !output.trim().is_empty() {
                     note.push_str(" → ");
-                    note.push_str(&one_line(&output));
+                    let chars_max =
+                        if result.status == CallStatus::Success { NOTE_CHARS_MAX } else { FAILURE_CHARS_MAX };
+                    note.push_str(&cut_line(&output, chars_max));
                 }
                 vec![PlainOutput::Note(format!("{mark} {note}"))]
             }
@@ -251,8 +255,12 @@ impl PlainRenderer {
 
 /// One line, hidden and control characters made visible, cut.
 pub(crate) fn one_line(text: &str) -> String {
+    cut_line(text, NOTE_CHARS_MAX)
+}
+
+fn cut_line(text: &str, chars_max: usize) -> String {
     let line = escape_controls(&visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
-    match line.char_indices().nth(NOTE_CHARS_MAX) {
+    match line.char_indices().nth(chars_max) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,
     }

@@ -9,8 +9,10 @@ const SPINNER_MS: i64 = 80;
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Cells of the progress bar.
 const BAR_CELLS: usize = 16;
-/// Lines of detail (output, error) under the first line.
+/// Lines of output under the first line.
 const DETAIL_LINES_MAX: usize = 3;
+/// Lines of an error or a reason there: what can be done about it stands at its end.
+const FAILURE_LINES_MAX: usize = 5;
 
 /// Content of a card.
 #[derive(Clone, Debug, PartialEq)]
@@ -200,15 +202,15 @@ fn details(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
         .lines()
         .filter(|line| !line.trim().is_empty())
         .flat_map(|line| StyledLine::new(line, style).wrapped(prose.saturating_sub(4)))
-        .take(DETAIL_LINES_MAX + 1)
+        .take(FAILURE_LINES_MAX + 1)
         .collect();
-    let more = wrapped.len() > DETAIL_LINES_MAX;
+    let more = wrapped.len() > FAILURE_LINES_MAX;
     wrapped
         .into_iter()
-        .take(DETAIL_LINES_MAX)
+        .take(FAILURE_LINES_MAX)
         .enumerate()
         .map(|(at, mut line)| {
-            if more && at + 1 == DETAIL_LINES_MAX {
+            if more && at + 1 == FAILURE_LINES_MAX {
                 line = line.truncated(prose.saturating_sub(6));
                 line.push(" …", style);
             }
@@ -295,9 +297,9 @@ mod tests {
         };
         for columns in [20, 40, 80] {
             let lines = long.lines(0, columns);
-            assert_eq!(lines.len(), 1 + DETAIL_LINES_MAX);
+            assert_eq!(lines.len(), 1 + FAILURE_LINES_MAX);
             assert!(lines.iter().all(|line| line.width() <= columns), "{columns}: {lines:?}");
-            assert!(lines[DETAIL_LINES_MAX].plain().ends_with('…'));
+            assert!(lines[FAILURE_LINES_MAX].plain().ends_with('…'));
         }
         assert!(long.lines(0, 80)[0].plain().ends_with("1 min 01 s"));
     }
