@@ -21,7 +21,8 @@ use throughline_wire::TransferMode;
 /// Interval for draining histograms: until then they grow with every observation.
 const HISTOGRAM_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The telemetry of one server: what it is told as an [`TurnObserver`] becomes metrics, logs, spans and rows. Give it to [`throughline::ThroughlineBuilder::observer`].
+/// The telemetry of one server: what it is told as a [`TurnObserver`] becomes metrics, logs, spans and rows. Give it to
+/// [`throughline::ThroughlineBuilder::observer`].
 pub struct Telemetry {
     meter: Arc<TelemetryMeter>,
     redaction: Arc<Redaction>,

@@ -149,19 +149,6 @@ impl SearchTerm {
     }
 }
 
-/// A pattern for `LIKE … ESCAPE '\'` that matches what contains the text.
-pub(crate) fn like_pattern(text: &str) -> String {
-    let mut pattern = String::from("%");
-    for c in text.chars() {
-        if matches!(c, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern.push('%');
-    pattern
-}
-
 /// The text around the first occurrence of `sought` in `text`, on one line.
 pub(crate) fn snippet(text: &str, sought: &str) -> String {
     let at = find_folded(text, sought).unwrap_or_default();
@@ -214,11 +201,6 @@ mod tests {
         check("報告.pdf", "報告.pdf");
         let long = sanitize_file_name(&format!("{}.pdf", "x".repeat(999)));
         assert_eq!((long.chars().count(), long.ends_with("x.pdf")), (FILE_NAME_CHARS_MAX, true));
-    }
-
-    #[test]
-    fn wildcards_mean_themselves() {
-        assert_eq!(like_pattern("100%_\\"), "%100\\%\\_\\\\%");
     }
 
     #[test]

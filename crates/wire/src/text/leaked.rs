@@ -238,8 +238,8 @@ impl<'t> LeakSearch<'t> {
     }
 }
 
-/// The tags around values of arguments, and the markers of `vcp`, which no server leaks. After one that never closed, a call may be part of the value: it counts only if
-/// it begins a line in the same grammar, as where the model began anew.
+/// The tags around values of arguments, and the markers of `vcp`, which no server leaks. After one that never closed, a call
+/// may be part of the value: it counts only if it begins a line in the same grammar, as where the model began anew.
 #[derive(Default)]
 struct ValueTags {
     open: Option<&'static ValueTag>,

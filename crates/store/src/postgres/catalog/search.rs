@@ -7,7 +7,7 @@
 //! cancelled, and the next page begins with it.
 
 use crate::catalog::fold::fold;
-use crate::catalog::texts::{SearchTerm, like_pattern, snippet};
+use crate::catalog::texts::{SearchTerm, snippet};
 use crate::catalog::{CatalogLimits, PagePosition, PageRequest, ResultPage, SearchHit, SearchHitPart};
 use crate::error::StoreError;
 use crate::postgres::connection::sanitize_param as key;
@@ -19,6 +19,19 @@ use std::collections::HashMap;
 /// Pattern of a text for the folded columns.
 pub(super) fn pattern(text: &str) -> String {
     like_pattern(&fold(text))
+}
+
+/// A pattern for `LIKE … ESCAPE '\'` that matches what contains the text.
+fn like_pattern(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
 }
 
 /// Hits of a stretch of time, as numbers: what they say is looked up for those that are shown.
@@ -221,4 +234,14 @@ fn hit(row: &PgRow, term: &str, ranked: &RankedHit) -> Result<SearchHit, StoreEr
         snippet: snippet(&text, term),
         at: ranked.position.at,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_mean_themselves() {
+        assert_eq!(like_pattern("100%_\\"), "%100\\%\\_\\\\%");
+    }
 }
