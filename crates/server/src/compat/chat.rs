@@ -20,11 +20,11 @@ use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use crate::surface::chat_completions::question::CallQuestion;
 use crate::surface::chat_completions::request::{
-    AccountFields, ApprovalPreference, ChatRequest, ChatTranscript, DeclaredTool, InputModalities,
-    UploadedFile, UpstreamApi, referenced_files,
+    AccountFields, ApprovalPreference, ChatRequest, ChatTranscript, DeclaredTool, DeliveryMode,
+    InputModalities, UploadedFile, UpstreamApi, referenced_files,
 };
 use crate::surface::chat_completions::{
-    AnswerText, ApprovalChannel, ChatProjection, ChunkHead, InvalidRequestError, UsageChunk,
+    AnswerText, ApprovalChannel, CallDelivery, ChatProjection, ChunkHead, InvalidRequestError, UsageChunk,
 };
 use crate::telemetry::trace_parent;
 use axum::Extension;
@@ -131,7 +131,11 @@ async fn run_completion(
     let text = answer_text_mode(&agents, &selector, &request);
     let projection = ChatProjection::new(request.usage_chunk, render).with_text(text);
     let asking = request.approval_channel(projection.render())?;
-    let mut projection = projection.with_approval_channel(asking);
+    let calls = match request.delivery {
+        DeliveryMode::Stream => CallDelivery::Fragments,
+        DeliveryMode::Complete => CallDelivery::Whole,
+    };
+    let mut projection = projection.with_approval_channel(asking).with_call_delivery(calls);
     let page = state.page_address.resolve(&uri, &headers);
     let head =
         |id: String| ChunkHead { id, created: Timestamp::now().as_second(), model: request.model.clone() };

@@ -343,6 +343,40 @@ async fn two_questions_at_once_are_answered_together_and_shown_both() {
     }
 }
 
+/// The client may have a part of its own call when the question comes.
+#[tokio::test]
+async fn calls_of_the_client_come_before_the_question_about_another_call() {
+    let both = writes("milk").call("clock", json!({}));
+    let (server, written) = serve([both, ModelScript::new().say("Done.")]).await;
+    let clock = json!({"tools": [{"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}]});
+    let say = async |messages: Value| {
+        let response = post_as(&server, "ada", messages, clock.clone()).await;
+        check_stream(&response.bytes().await.unwrap())
+    };
+    let first = say(json!([user("Note: milk")])).await;
+    let [(id, name, _)] = first.calls.as_slice() else { panic!("one call: {first:?}") };
+    assert_eq!((name.as_str(), first.finish.as_deref()), ("clock", Some("tool_calls")));
+    assert_eq!(first.content, "I will write it down.");
+
+    let call = json!({"id": id, "type": "function", "function": {"name": "clock", "arguments": "{}"}});
+    let mut messages = vec![
+        user("Note: milk"),
+        json!({"role": "assistant", "content": first.content, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": id, "content": "12:30"}),
+    ];
+    let asked = say(json!(messages)).await;
+    assert_eq!(asked.finish.as_deref(), Some("stop"));
+    assert!(asked.content.starts_with("> Run note.write") && asked.content.contains("`tlq_"), "{asked:?}");
+    assert_eq!(*written.lock().unwrap(), [""; 0]);
+
+    messages.extend([assistant(&asked.content), user("yes")]);
+    let last = say(json!(messages)).await;
+    assert!(last.content.ends_with("Done."), "{last:?}");
+    assert_eq!(*written.lock().unwrap(), ["milk"]);
+    assert_eq!(server.upstream.requests().len(), 2, "one turn of two steps");
+    assert_eq!(server.upstream.violations(), []);
+}
+
 #[tokio::test]
 async fn a_turn_can_ask_again_and_each_question_has_its_code() {
     let (server, written) = serve([writes("milk"), writes("bread"), ModelScript::new().say("Done.")]).await;

@@ -169,7 +169,8 @@ impl ChatResponder {
                 self.cancel_guard.disarm();
                 self.cancel_guard.hub.park(self.viewer.turn(), WaitsFor::Approval);
             }
-            None => {}
+            // Nobody will hear of the rest of the turn: it is stopped.
+            Some(AnswerEnd::BrokenCall) | None => {}
         }
     }
 

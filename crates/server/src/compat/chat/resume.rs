@@ -106,8 +106,12 @@ pub(super) async fn turn_awaiting_results(
     // Looked at apart: if the turn is not waiting, the projection of a new one begins with nothing.
     let TurnProjection { projection: mut turn_projection, after, message_id } =
         project_up_to(state, turn, projection.new_answer(), u64::MAX).await?;
-    if !turn_projection.waits_only_for_client() {
+    if !turn_projection.waits_for_results() {
         return Ok(None);
+    }
+    if turn_projection.has_question() {
+        // Of the client that showed the calls, whatever this request says of it.
+        turn_projection = turn_projection.with_approval_channel(ApprovalChannel::Text);
     }
     // A choice holds from the first step of a turn on, so it needs one of its own, and nobody will come back to this one.
     // What the client's tools give a waiting turn is text.

@@ -30,8 +30,10 @@ pub(crate) enum ChatChunk {
     Refusal(String),
     /// Reasoning, appended.
     Reasoning(String),
-    /// A call of a tool that the client declared, whole: the client is to run it.
+    /// A call of a tool that the client declared: whole, or its beginning.
     Call(ToolCallChunk),
+    /// More arguments of the first call.
+    CallArguments(String),
     /// An event of the turn on a key of its own, on a chunk that says nothing else.
     Event {
         /// As in `docs/events.md`.
@@ -49,7 +51,7 @@ pub(crate) enum ChatChunk {
     Done,
 }
 
-/// A call that the client is to run.
+/// A call that the client is to run once its arguments are complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolCallChunk {
     /// Its place among the calls of this answer, from 0.
@@ -58,7 +60,7 @@ pub(crate) struct ToolCallChunk {
     pub id: String,
     /// The tool, as the client declared it.
     pub name: String,
-    /// JSON text.
+    /// JSON text, or its beginning.
     pub arguments: String,
 }
 
@@ -126,6 +128,10 @@ impl ChunkWriter {
                 let call = json!({
                     "index": index, "id": id, "type": "function", "function": {"name": name, "arguments": arguments},
                 });
+                self.delta(&json!({"tool_calls": [call]}).to_string(), "", out);
+            }
+            ChatChunk::CallArguments(arguments) => {
+                let call = json!({"index": 0, "function": {"arguments": arguments}});
                 self.delta(&json!({"tool_calls": [call]}).to_string(), "", out);
             }
             ChatChunk::Event { event, status } => {

@@ -26,6 +26,11 @@ impl ChatCompletion {
             ChatChunk::Refusal(text) => self.refusal.push_str(&text),
             ChatChunk::Reasoning(text) => self.reasoning.push_str(&text),
             ChatChunk::Call(call) => self.calls.push(call),
+            ChatChunk::CallArguments(more) => {
+                if let Some(call) = self.calls.first_mut() {
+                    call.arguments.push_str(&more);
+                }
+            }
             ChatChunk::Event { event, .. } => self.events.push(event),
             ChatChunk::Finish(finish) => self.finish = Some(finish),
             ChatChunk::Usage(usage) => self.usage = Some(usage),

@@ -93,6 +93,21 @@ impl ChatErrorBody {
         }
     }
 
+    /// A call of the client's own that had begun to arrive and cannot be run.
+    pub(crate) fn for_broken_call(name: &str, why: &str) -> Self {
+        Self {
+            message: format!(
+                "The call of `{name}` cannot be run: {}. Send the request again.",
+                why.trim_end_matches('.')
+            ),
+            kind: "upstream_error".to_owned(),
+            code: "broken_call".to_owned(),
+            status: 502,
+            retry_after_ms: None,
+            retry: RetryHint::ByStatus,
+        }
+    }
+
     /// As it is served.
     pub(crate) fn to_value(&self) -> Value {
         let Self { message, kind, code, .. } = self;

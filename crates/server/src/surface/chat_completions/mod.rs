@@ -11,6 +11,7 @@ pub(crate) mod call_id;
 pub(crate) mod question;
 pub(crate) mod request;
 
+mod call_fragments;
 mod chunk;
 mod completion;
 mod error;
@@ -27,6 +28,7 @@ pub(crate) use completion::ChatCompletion;
 pub(crate) use error::InvalidRequestError;
 pub(crate) use error::{ChatErrorBody, RetryHint};
 
+use call_fragments::CallDraft;
 use chunk::add_usage;
 use question::CallQuestion;
 use serde_json::{Value, json};
@@ -36,8 +38,13 @@ use throughline::config::ToolRendering;
 use throughline_engine::{
     BlockStart, Event, EventKind, QuestionKind, REQUESTER, ToolInput, ToolResult, TurnFault, TurnStatus,
 };
-use throughline_wire::{CallId, FinishReason, Usage};
+use throughline_wire::{CallId, CallKind, FinishReason, Usage};
 use tool_display::{DisplayedCall, StatusPhase};
+
+/// Reasons why a call that the client has a part of cannot be run.
+const MENDED_CALL: &str = "its arguments were mended, and a part of them had been sent";
+const CUT_CALL: &str = "the limit of tokens has cut it off";
+const UNFINISHED_CALL: &str = "the turn ended before it was complete";
 
 /// Presence of a final chunk with token counts. OpenAI's own idiom `chunk.choices[0]` fails on that chunk, so it is
 /// sent only on request.
@@ -61,6 +68,16 @@ pub(crate) enum AnswerText {
     LastStep,
 }
 
+/// Form in which calls of the client's own arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum CallDelivery {
+    /// Whole, once they are to be run.
+    #[default]
+    Whole,
+    /// While they are written, if that takes long.
+    Fragments,
+}
+
 /// End of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerEnd {
@@ -70,6 +87,8 @@ pub(crate) enum AnswerEnd {
     ToolCalls,
     /// The turn waits for a person, who answers with the next message, and will go on in another answer.
     Question,
+    /// A call that the client has a part of cannot be run. The turn goes on, and nobody will hear of it.
+    BrokenCall,
 }
 
 /// Where questions whether a call may run are put.
@@ -92,6 +111,9 @@ pub(crate) struct ChatProjection {
     /// The text of the step that runs, if only the last one's is the answer: nobody knows yet whether it is.
     step_text: String,
     approval_channel: ApprovalChannel,
+    call_delivery: CallDelivery,
+    /// The call that the client has a part of.
+    begun_call: Option<CallId>,
     /// The calls of the turn so far, in order of appearance.
     calls: Vec<ChatCall>,
     step_ended: bool,
@@ -143,6 +165,8 @@ struct ChatCall {
     order: (u32, u32),
     input_summary: String,
     arguments: String,
+    /// Of a call with JSON for the client's own tool.
+    draft: Option<CallDraft>,
     phase: ChatCallPhase,
     runner: ToolRunner,
     handover: HandoverState,
@@ -191,6 +215,8 @@ impl ChatProjection {
             answer_text: AnswerText::EveryStep,
             step_text: String::new(),
             approval_channel: ApprovalChannel::default(),
+            call_delivery: CallDelivery::default(),
+            begun_call: None,
             calls: Vec::new(),
             step_ended: false,
             open: BTreeMap::new(),
@@ -236,6 +262,12 @@ impl ChatProjection {
         Self { approval_channel: channel, ..self }.with_guard()
     }
 
+    /// The same, and calls of the client's own arrive so.
+    #[must_use]
+    pub(crate) fn with_call_delivery(self, call_delivery: CallDelivery) -> Self {
+        Self { call_delivery, ..self }
+    }
+
     /// True for a question that the format cannot express, so that nobody will answer it.
     pub(crate) fn cannot_ask(&self, question: QuestionKind) -> bool {
         match self.approval_channel {
@@ -251,6 +283,7 @@ impl ChatProjection {
         Self::new(self.usage_chunk, self.render)
             .with_text(self.answer_text)
             .with_approval_channel(self.approval_channel)
+            .with_call_delivery(self.call_delivery)
     }
 
     /// The first piece, to be sent before anything is known of the answer.
@@ -280,14 +313,13 @@ impl ChatProjection {
     }
 
     /// The questions that the answer is to end with, once the turn waits for nothing else. They are put with
-    /// [`end_with_question`](Self::end_with_question), and nothing follows them.
+    /// [`end_with_question`](Self::end_with_question), and nothing follows them. Calls of the client's own come first: it may
+    /// have a part of one already.
     pub(crate) fn questions(&self) -> Vec<CallQuestion> {
-        let waits = |call: &ChatCall| call.question.is_some() || call.waits_for_client();
-        let mut open = self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed);
         let is_due = self.approval_channel == ApprovalChannel::Text
             && self.ended.is_none()
             && self.step_ended
-            && open.all(waits)
+            && self.open_calls().all(|call| call.question.is_some())
             // One of these that is still open has been answered already, and the log is about to say so.
             && self.calls.iter().filter_map(|call| call.question.as_ref()).all(|open| open.handover == HandoverState::Pending);
         if !is_due {
@@ -331,7 +363,13 @@ impl ChatProjection {
         self.render_event(event, &mut out);
         if let EventKind::StreamEnd { status, .. } = event.kind {
             self.end(status, &mut out);
-        } else if self.waits_only_for_client() && self.client_calls().all(ChatCall::is_undelivered) {
+        } else if let EventKind::ToolResult(result) = &event.kind
+            && self.begun_call.is_some()
+            && self.begun_call == event.tool_id
+        {
+            let why = result.error.as_ref().and_then(|error| error.message.as_deref());
+            self.break_off(why.unwrap_or(UNFINISHED_CALL), AnswerEnd::BrokenCall, &mut out);
+        } else if self.waits_for_nothing_else() && self.client_calls().all(ChatCall::is_undelivered) {
             self.hand_over_calls(&mut out);
         }
         out
@@ -346,10 +384,25 @@ impl ChatProjection {
         self.ended
     }
 
-    /// True while the turn, as far as its events are known, waits only for the client.
-    pub(crate) fn waits_only_for_client(&self) -> bool {
-        let mut open = self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed).peekable();
-        self.step_ended && open.peek().is_some() && open.all(ChatCall::waits_for_client)
+    /// True while the turn, as far as its events are known, waits for results of the client's own calls.
+    pub(crate) fn waits_for_results(&self) -> bool {
+        self.step_ended && self.calls.iter().any(ChatCall::waits_for_client)
+    }
+
+    /// True if besides it waits at most for answers that the client can give in another message.
+    fn waits_for_nothing_else(&self) -> bool {
+        let is_asked =
+            |call: &ChatCall| self.approval_channel == ApprovalChannel::Text && call.question.is_some();
+        self.waits_for_results() && self.open_calls().all(|call| call.waits_for_client() || is_asked(call))
+    }
+
+    /// True if a person is asked about a call.
+    pub(crate) fn has_question(&self) -> bool {
+        self.calls.iter().any(|call| call.question.is_some())
+    }
+
+    fn open_calls(&self) -> impl Iterator<Item = &ChatCall> {
+        self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed)
     }
 
     /// The calls that the client is to run, in order.
@@ -375,11 +428,20 @@ impl ChatProjection {
                 self.finish = *finish;
             }
             EventKind::ToolUse {
-                tool_name, wire_name, title, source, slot, position, input_summary, ..
+                tool_name,
+                wire_name,
+                title,
+                source,
+                slot,
+                position,
+                input_summary,
+                call_kind,
+                ..
             } => {
                 let Some(id) = event.tool_id.clone() else { return };
                 // A tool from elsewhere is shown by its name: its title is whatever its source wants.
                 let is_foreign = source.starts_with("mcp:") || source == "client";
+                let may_begin = source == REQUESTER && *call_kind == CallKind::Function;
                 self.calls.push(ChatCall {
                     id,
                     wire_name: wire_name.as_str().to_owned(),
@@ -388,11 +450,17 @@ impl ChatProjection {
                     order: (*position, slot.0),
                     input_summary: input_summary.clone(),
                     arguments: String::new(),
+                    draft: may_begin.then(|| CallDraft::new(event.timestamp)),
                     phase: ChatCallPhase::NotStarted,
                     runner: ToolRunner::Server,
                     handover: HandoverState::Pending,
                     question: None,
                 });
+            }
+            EventKind::ToolInputDelta { delta, .. } => {
+                if let Some(draft) = self.call_mut(event).and_then(|call| call.draft.as_mut()) {
+                    draft.push(delta);
+                }
             }
             EventKind::ToolInput(input) => {
                 if let Some(call) = self.call_mut(event) {
@@ -404,6 +472,9 @@ impl ChatProjection {
                 if let Some(call) = self.call_mut(event) {
                     call.phase = ChatCallPhase::NotStarted;
                     call.question = None;
+                    if let (EventKind::ToolInputReset, Some(draft)) = (&event.kind, &mut call.draft) {
+                        draft.reset();
+                    }
                 }
             }
             EventKind::ApprovalRequest { approval_id, kind, question, arguments_hash, .. }
@@ -503,8 +574,9 @@ impl ChatProjection {
             | EventKind::SessionStats(_)
             | EventKind::StreamEnd { .. } => out.push(event_chunk(event, None)),
             EventKind::StepStart { .. } => self.move_step_text_to_reasoning(out),
+            EventKind::ToolInputDelta { .. } => self.stream_arguments(event, out),
             // What the model alone is told is shown to nobody.
-            EventKind::ToolInputDelta { .. } | EventKind::ModelText { .. } | EventKind::Unrecognised => {}
+            EventKind::ModelText { .. } | EventKind::Unrecognised => {}
             _ => out.push(event_chunk(event, None)),
         }
     }
@@ -676,26 +748,72 @@ impl ChatProjection {
         }
     }
 
+    /// The client's own call that takes long to write is sent as it comes.
+    fn stream_arguments(&mut self, event: &Event, out: &mut Vec<ChatChunk>) {
+        if self.call_delivery == CallDelivery::Whole
+            || self.begun_call.is_some() && self.begun_call != event.tool_id
+        {
+            return;
+        }
+        let is_begun = self.begun_call.is_some();
+        let Some(call) = self.call_mut(event) else { return };
+        let draft = call.draft.as_mut().filter(|draft| is_begun || draft.is_slow(event.timestamp));
+        let Some(arguments) = draft.and_then(CallDraft::fragment) else { return };
+        if is_begun {
+            out.push(ChatChunk::CallArguments(arguments));
+        } else {
+            out.push(ChatChunk::Call(call.chunk(0, arguments)));
+            self.begun_call.clone_from(&event.tool_id);
+        }
+    }
+
     /// The turn waits for the client: it gets its calls, and this answer is over.
     fn hand_over_calls(&mut self, out: &mut Vec<ChatChunk>) {
         self.open.clear();
         self.flush_held(out);
         self.flush_step_text(out);
-        for (index, call) in self.client_calls().enumerate() {
-            let (id, name) = (call_id::to_public(&call.id), call.wire_name.clone());
-            out.push(ChatChunk::Call(ToolCallChunk { index, id, name, arguments: call.arguments.clone() }));
+        let is_begun = |call: &&ChatCall| self.begun_call.as_ref() == Some(&call.id);
+        let (begun, others): (Vec<&ChatCall>, Vec<&ChatCall>) = self.client_calls().partition(is_begun);
+        let mut chunks = Vec::new();
+        for (index, call) in begun.into_iter().chain(others).enumerate() {
+            match call.draft.as_ref().filter(|_| is_begun(&call)).map(|draft| draft.rest(&call.arguments)) {
+                Some(Some(rest)) => chunks.push(ChatChunk::CallArguments(rest.to_owned())),
+                Some(None) => return self.break_off(MENDED_CALL, AnswerEnd::BrokenCall, out),
+                None => chunks.push(ChatChunk::Call(call.chunk(index, call.arguments.clone()))),
+            }
         }
+        out.append(&mut chunks);
+        self.begun_call = None;
         self.finish_with(ChatFinish::ToolCalls, out);
         self.ended = Some(AnswerEnd::ToolCalls);
     }
 
+    /// The client has a part of a call that cannot be run, and nothing can take it back: an error, so that no client runs it.
+    fn break_off(&mut self, why: &str, end: AnswerEnd, out: &mut Vec<ChatChunk>) {
+        let begun = self.begun_call.take();
+        let call = self.calls.iter().find(|call| Some(&call.id) == begun.as_ref());
+        let name = call.map(|call| call.wire_name.clone());
+        self.fail(ChatErrorBody::for_broken_call(&name.unwrap_or_default(), why), end, out);
+    }
+
+    fn fail(&mut self, error: ChatErrorBody, end: AnswerEnd, out: &mut Vec<ChatChunk>) {
+        out.push(ChatChunk::Error(error));
+        out.push(ChatChunk::Done);
+        self.ended = Some(end);
+    }
+
     fn end(&mut self, status: TurnStatus, out: &mut Vec<ChatChunk>) {
-        self.ended = Some(AnswerEnd::TurnEnded);
         self.flush_step_text(out);
+        let is_failure = matches!(status, TurnStatus::Error | TurnStatus::Interrupted);
+        if self.begun_call.is_some() && !is_failure {
+            let why = if status == TurnStatus::Length { CUT_CALL } else { UNFINISHED_CALL };
+            return self.break_off(why, AnswerEnd::TurnEnded, out);
+        }
+        self.ended = Some(AnswerEnd::TurnEnded);
         match (status, self.finish) {
             (TurnStatus::Error | TurnStatus::Interrupted, _) => {
-                out.push(ChatChunk::Error(ChatErrorBody::for_turn(self.fault.as_ref(), status)));
-                out.push(ChatChunk::Done);
+                let error = ChatErrorBody::for_turn(self.fault.as_ref(), status);
+                self.fail(error, AnswerEnd::TurnEnded, out);
             }
             (TurnStatus::Length, _) => self.finish_with(ChatFinish::Length, out),
             (_, Some(FinishReason::ContentFilter)) => self.finish_with(ChatFinish::ContentFilter, out),
@@ -717,6 +835,11 @@ impl ChatProjection {
 }
 
 impl ChatCall {
+    fn chunk(&self, index: usize, arguments: String) -> ToolCallChunk {
+        let (id, name) = (call_id::to_public(&self.id), self.wire_name.clone());
+        ToolCallChunk { index, id, name, arguments }
+    }
+
     fn waits_for_client(&self) -> bool {
         self.phase == ChatCallPhase::Started && self.runner == ToolRunner::Client
     }

@@ -5,8 +5,8 @@
 mod check_stream;
 
 use super::{
-    AnswerEnd, ChatChunk, ChatCompletion, ChatProjection, ChunkHead, ChunkWriter, STREAM_OPEN, UsageChunk,
-    call_id,
+    AnswerEnd, CallDelivery, ChatChunk, ChatCompletion, ChatProjection, ChunkHead, ChunkWriter, STREAM_OPEN,
+    UsageChunk, call_id,
 };
 use check_stream::{Answer, check_stream, read};
 use proptest::prelude::*;
@@ -40,18 +40,19 @@ struct ProjectedAnswer {
 }
 
 fn project(seen: &[Event], fresh: &[Event], usage: UsageChunk, render: ToolRendering) -> ProjectedAnswer {
-    let mut projection = ChatProjection::new(usage, render);
+    let mut projection = ChatProjection::new(usage, render).with_call_delivery(CallDelivery::Fragments);
+    let mut collected = ChatProjection::new(usage, render);
     let (writer, mut whole) = (ChunkWriter::new(&head()), ChatCompletion::default());
     let mut bytes = STREAM_OPEN.to_vec();
     writer.write(&projection.opening(), &mut bytes);
-    seen.iter().for_each(|event| projection.replay(event));
-    projection.resume_with_results();
+    for projection in [&mut projection, &mut collected] {
+        seen.iter().for_each(|event| projection.replay(event));
+        projection.resume_with_results();
+    }
     let mut used = 0;
     for event in fresh {
-        for piece in projection.push(event) {
-            writer.write(&piece, &mut bytes);
-            whole.push(piece);
-        }
+        projection.push(event).iter().for_each(|piece| writer.write(piece, &mut bytes));
+        collected.push(event).into_iter().for_each(|piece| whole.push(piece));
         used += 1;
         if projection.ended().is_some() {
             break;
@@ -259,19 +260,25 @@ fn nothing_is_put_into_a_sentence() {
     assert_eq!(answer.content, "One sentence.\n\n> **face.set**: done\n\n");
 }
 
-/// Some calls of a log become the client's own.
+/// Some calls of a log become the client's own, and all that happens takes its time.
 fn with_own_calls(log: &mut [Event], own: impl Fn(usize) -> bool) {
     let mut calls = Vec::new();
     for event in log {
+        event.timestamp *= 100;
         let Some(id) = event.tool_id.clone() else { continue };
         let at = calls.iter().position(|known| *known == id).unwrap_or_else(|| {
             calls.push(id);
             calls.len() - 1
         });
-        if let EventKind::ToolStart { client_id, .. } = &mut event.kind
-            && own(at)
-        {
-            *client_id = Some("requester".into());
+        if own(at) {
+            match &mut event.kind {
+                // No tool that is offered lacks a name.
+                EventKind::ToolUse { source, wire_name, .. } if !wire_name.as_str().is_empty() => {
+                    *source = "requester".into();
+                }
+                EventKind::ToolStart { client_id, .. } => *client_id = Some("requester".into()),
+                _ => {}
+            }
         }
     }
 }
@@ -294,6 +301,75 @@ fn a_call_of_the_clients_own_is_handed_over_when_nothing_else_runs() {
     let answer = check_stream(&second.bytes);
     assert_eq!((answer.content.as_str(), answer.finish.as_deref()), ("好了", Some("stop")));
     assert_eq!(answer.calls, []);
+}
+
+/// Whoever watches sees a long call while the model writes it; one that is quick comes whole.
+#[test]
+fn a_call_of_the_clients_own_arrives_while_it_is_written() {
+    let written = |pieces: &[&str], pace_ms: i64, rest: &str| {
+        let mut log = String::from(
+            r#"{"type":"tool_use","tool_name":"write","wire_name":"write","source":"requester","effect":"external","status":"preparing","slot":0,"position":0}"#,
+        );
+        for piece in pieces {
+            log.push_str(&format!("\n{}", json!({"type": "tool_input_delta", "delta": piece})));
+        }
+        log.push_str(rest);
+        let events = log.lines().enumerate().map(|(at, line)| {
+            let mut event: Value = serde_json::from_str(line).unwrap();
+            let at = at as i64 + 1;
+            for (key, value) in [
+                ("turn_id", json!("t")),
+                ("seq", json!(at)),
+                ("timestamp", json!(at * pace_ms)),
+                ("step", json!(1)),
+                ("block", json!(0)),
+                ("tool_id", json!("t.1")),
+            ] {
+                event[key] = value;
+            }
+            serde_json::from_value(event).unwrap()
+        });
+        let events: Vec<Event> = events.collect();
+        project(&[], &events, UsageChunk::Unwanted, ToolRendering::None)
+    };
+    let pieces = ["{\"path\": \"a\"", ", \"text\": \"", "one ", "two", "\"", "}"];
+    let handed_over = r#"
+{"type":"tool_input","arguments":{"path":"a","text":"one two"},"text":"{\"path\": \"a\", \"text\": \"one two\"}","seal":"explicit"}
+{"type":"step_end","finish":"tool_calls"}
+{"type":"tool_start","early":false,"attempt":1,"client_id":"requester"}"#;
+    for (pace_ms, fragments) in [(100, 0), (600, 4), (2_000, 5)] {
+        let told = written(&pieces, pace_ms, handed_over);
+        let answer = check_stream(&told.bytes);
+        let arguments = json!({"path": "a", "text": "one two"});
+        assert_eq!(answer.calls, [("t.1".to_owned(), "write".to_owned(), arguments)]);
+        assert_eq!(
+            (answer.fragments, told.ended),
+            (fragments, Some(AnswerEnd::ToolCalls)),
+            "every {pace_ms} ms"
+        );
+    }
+
+    // What was sent cannot be taken back: no client may run it.
+    let refused = r#"
+{"type":"tool_input","raw":"{\"path\": \"a\", \"text\": \"one two\"}","problem":"no"}
+{"type":"tool_result","status":"error","error":{"code":"invalid_arguments","message":"`path` is missing."}}"#;
+    let mended = handed_over.replace(r#""text":"{\"path\""#, r#""text":"{ \"path\""#);
+    let cut = "\n{\"type\":\"stream_end\",\"status\":\"length\"}";
+    for (rest, ended, why) in [
+        (refused, AnswerEnd::BrokenCall, "`path` is missing"),
+        (&mended, AnswerEnd::BrokenCall, "its arguments were mended, and a part of them had been sent"),
+        (cut, AnswerEnd::TurnEnded, "the limit of tokens has cut it off"),
+    ] {
+        let told = written(&pieces, 2_000, rest);
+        let expected = format!("The call of `write` cannot be run: {why}. Send the request again.");
+        let error = check_stream(&told.bytes).error.expect("an error");
+        assert_eq!(
+            (&error["code"], &error["message"], told.ended),
+            (&json!("broken_call"), &json!(expected), Some(ended))
+        );
+    }
+    // The model mends a quick one.
+    assert_eq!(written(&pieces, 100, refused).ended, None);
 }
 
 #[test]
@@ -370,7 +446,7 @@ proptest! {
         let mut log = sim::events(seed).unwrap();
         with_own_calls(&mut log, |at| own & (1 << (at % 8)) != 0);
         let own_ids: Vec<String> = log.iter().filter_map(|event| match &event.kind {
-            EventKind::ToolStart { client_id: Some(client), .. } if client == "requester" => event.tool_id.as_ref(),
+            EventKind::ToolUse { source, .. } if source == "requester" => event.tool_id.as_ref(),
             _ => None,
         }).map(call_id::to_public).collect();
 
@@ -383,11 +459,17 @@ proptest! {
             // A call that the server runs is never the client's to run.
             prop_assert!(answer.calls.iter().all(|(id, ..)| own_ids.contains(id)));
             prop_assert_eq!(answer.usage.is_some(), usage == UsageChunk::Wanted && answer.error.is_none());
+            if told.ended == Some(AnswerEnd::BrokenCall) {
+                prop_assert_eq!(&answer.error.as_ref().unwrap()["code"], "broken_call");
+                return Ok(());
+            }
             tokens += answer.usage.as_ref().and_then(|usage| usage["total_tokens"].as_u64()).unwrap_or(0);
             if !answer.content.is_empty() {
                 content.push(answer.content.clone());
             }
-            agree(&answer, told.whole);
+            if answer.error.as_ref().is_none_or(|error| error["code"] != "broken_call") {
+                agree(&answer, told.whole);
+            }
             begin += told.used;
             answers += 1;
             if told.ended == Some(AnswerEnd::TurnEnded) {

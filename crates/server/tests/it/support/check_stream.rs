@@ -16,6 +16,8 @@ pub(crate) struct Answer {
     pub reasoning: String,
     /// Id, name and arguments of what the client is to run.
     pub calls: Vec<(String, String, Value)>,
+    /// Pieces in which the first of them arrived, if it was not in one.
+    pub fragments: usize,
     pub finish: Option<String>,
     pub usage: Option<Value>,
     /// Values under `throughline`.
@@ -57,6 +59,8 @@ struct Reader {
     answer: Answer,
     created: Option<Value>,
     stage: Stage,
+    /// Arguments of the calls so far.
+    arguments: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -100,6 +104,7 @@ impl Reader {
         need(self.stage == Stage::Speaks, "an error in front of the role or behind the finish")?;
         let has = |name: &str| error[name].as_str().is_some_and(|text| !text.is_empty());
         need(has("message") && has("type") && has("code"), format!("an error without words: {error}"))?;
+        need(self.are_calls_incomplete(), "an error behind a call that can be run")?;
         self.answer.error = Some(error.clone());
         self.stage = Stage::Failed;
         Ok(())
@@ -174,6 +179,9 @@ impl Reader {
             )?;
             let has_calls = !self.answer.calls.is_empty();
             need(has_calls == (finish == "tool_calls"), "calls and finish do not agree")?;
+            for (call, text) in self.answer.calls.iter_mut().zip(&self.arguments) {
+                call.2 = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
+            }
             self.answer.finish = Some(finish.to_owned());
             self.stage = Stage::Finished;
             return Ok(());
@@ -183,7 +191,7 @@ impl Reader {
             ["tool_calls"] => self.calls(&delta["tool_calls"]),
             [name @ ("content" | "refusal" | "reasoning_content")] => {
                 let text = delta[*name].as_str().filter(|text| !text.is_empty()).ok_or("an empty delta")?;
-                need(self.answer.calls.is_empty(), "text behind calls")?;
+                need(self.are_calls_incomplete(), "text behind calls")?;
                 match *name {
                     "content" => self.answer.content.push_str(text),
                     "refusal" => self.answer.refusal.push_str(text),
@@ -197,17 +205,37 @@ impl Reader {
 
     fn calls(&mut self, calls: &Value) -> Result<(), String> {
         for call in calls.as_array().ok_or("tool_calls is no list")? {
+            if call.get("id").is_none() {
+                self.more_arguments(call)?;
+                continue;
+            }
             need(call["index"] == self.answer.calls.len(), "a call at another index")?;
             need(call["type"] == "function", "a call of another kind")?;
             let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
             let id = text(&call["id"]).ok_or("a call without id")?;
             need(!self.answer.calls.iter().any(|known| known.0 == id), "two calls with one id")?;
             let name = text(&call["function"]["name"]).ok_or("a call without name")?;
-            let arguments = text(&call["function"]["arguments"]).ok_or("a call without arguments")?;
-            let arguments =
-                serde_json::from_str(&arguments).map_err(|error| format!("{error}: {arguments}"))?;
-            self.answer.calls.push((id, name, arguments));
+            self.arguments.push(text(&call["function"]["arguments"]).ok_or("a call without arguments")?);
+            self.answer.calls.push((id, name, Value::Null));
         }
+        Ok(())
+    }
+
+    fn are_calls_incomplete(&self) -> bool {
+        self.arguments.iter().all(|arguments| serde_json::from_str::<Value>(arguments).is_err())
+    }
+
+    /// Clients take the next call for the end of the one before, and run one as soon as its arguments are JSON.
+    fn more_arguments(&mut self, call: &Value) -> Result<(), String> {
+        let [arguments] = self.arguments.as_mut_slice() else {
+            return Err("more of a call that is over".into());
+        };
+        need(call["index"] == 0, "a fragment at another index")?;
+        need(call.get("type").is_none() && call["function"].get("name").is_none(), "a name twice")?;
+        need(serde_json::from_str::<Value>(arguments).is_err(), format!("more than JSON: {arguments}"))?;
+        let more = call["function"]["arguments"].as_str().filter(|more| !more.is_empty());
+        arguments.push_str(more.ok_or("an empty fragment")?);
+        self.answer.fragments += 1;
         Ok(())
     }
 
