@@ -301,10 +301,12 @@ fn scan(protocol: &dyn TextProtocol, tools: &[ToolDefinition], pieces: &[&str]) 
         }
         ScanEvent::Finding(finding) => told.findings.push(finding),
     };
+    let mut text = String::new();
     for piece in pieces {
-        scanner.push(piece, &mut take);
+        text += piece;
+        scanner.push(&text, &mut take);
     }
-    scanner.finish(&mut take);
+    scanner.finish(&text, &mut take);
     assert!(open.is_none(), "a call without an ending");
     told
 }

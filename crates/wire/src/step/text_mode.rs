@@ -47,7 +47,7 @@ impl TextMode {
     pub(super) fn push(&mut self, text: &str, calls: &mut CallAssembler, out: EventSink<'_>, at: u64) {
         self.visible_text.push_str(text);
         let Self { scanner, visible_text, tracker, .. } = self;
-        scanner.push(text, &mut |scanned| {
+        scanner.push(visible_text, &mut |scanned| {
             tracker.apply(scanned, visible_text, ReplyEnding::Complete, calls, out, at)
         });
     }
@@ -61,7 +61,9 @@ impl TextMode {
         at: u64,
     ) {
         let Self { scanner, visible_text, tracker, .. } = self;
-        scanner.finish(&mut |scanned| tracker.apply(scanned, visible_text, ending, calls, out, at));
+        scanner.finish(visible_text, &mut |scanned| {
+            tracker.apply(scanned, visible_text, ending, calls, out, at);
+        });
     }
 
     /// The upstream begins the reply again: all that was written so far is void.
@@ -130,6 +132,7 @@ impl TextMode {
 }
 
 impl CallTracker {
+    /// Text is on a way of its own: most events are nothing else.
     fn apply(
         &mut self,
         scanned: ScanEvent<'_>,
@@ -142,6 +145,22 @@ impl CallTracker {
         match scanned {
             ScanEvent::Text(_) if self.is_cut => {}
             ScanEvent::Text(text) => out(StepEvent::Text(Cow::Borrowed(text))),
+            _ => self.apply_markup(scanned, visible_text, ending, calls, out, at),
+        }
+    }
+
+    #[inline(never)]
+    fn apply_markup(
+        &mut self,
+        scanned: ScanEvent<'_>,
+        visible_text: &str,
+        ending: ReplyEnding,
+        calls: &mut CallAssembler,
+        out: EventSink<'_>,
+        at: u64,
+    ) {
+        match scanned {
+            ScanEvent::Text(_) => {}
             ScanEvent::Opened { name } => self.open(name, calls, out, at),
             ScanEvent::Arguments(text) => {
                 if let Some(slot) = self.open {

@@ -1,11 +1,14 @@
 //! The incremental reader that the text protocols share: it shows text, hides markup, and hands each block to the
 //! grammar. What may become a marker is held back, and nothing else.
+//!
+//! The caller keeps the text, so nothing of it is copied, and most of it passes unread: only a marker raises the questions
+//! whether it is quoted and at which line it stands.
 
 use super::escape::{MarkerPrefix, StreamUnescaper};
 use super::protocol::{FINDINGS_MAX, FindingKind, MarkupFinding, ScanEvent, TextScanner};
 use super::quotation::{QuotationReader, may_be_mention};
 
-/// Text is worked through in slices of this size, so that reading a part of it again never copies much.
+/// Text is worked through in slices of this size, so that no search reaches far beyond what it is for.
 const SLICE_BYTES: usize = 1024;
 /// White space after a block that is held back until it is known whether text follows.
 const SPACE_BYTES_MAX: usize = 64;
@@ -65,13 +68,8 @@ pub(super) enum LinePosition {
 pub(super) enum BlockProgress {
     /// So many bytes were taken; the rest waits for more.
     More { consumed: usize },
-    /// The block ended after so many bytes.
-    Ended {
-        consumed: usize,
-        /// Text that was taken and is no part of the block after all; the position was set back to its beginning.
-        reread: String,
-        after: TrustState,
-    },
+    /// The block ended. The text goes on at the position: before what was taken, if that is no part of the block after all.
+    Ended { after: TrustState },
 }
 
 /// Trust in the text after a block.
@@ -101,8 +99,8 @@ pub(super) trait BlockGrammar: Send {
     fn begin(&mut self, marker: &str, before: TrustState, out: &mut ScanOutput<'_>);
     /// Continues reading. Advances the position over everything it takes.
     fn read(&mut self, text: &str, rest: InputState, out: &mut ScanOutput<'_>) -> BlockProgress;
-    /// The text has ended inside the block. What is returned is no part of it after all.
-    fn end(&mut self, held: &str, out: &mut ScanOutput<'_>) -> (String, TrustState);
+    /// The text has ended inside the block. What follows the position then is no part of it after all.
+    fn end(&mut self, held: &str, out: &mut ScanOutput<'_>) -> TrustState;
 }
 
 pub(super) enum LeftoverMatch {
@@ -121,12 +119,6 @@ pub(super) struct TextPosition {
 
 impl TextPosition {
     pub(super) const START: Self = Self { offset: 0, line: 1, column: 1 };
-
-    /// Over text without a line break.
-    fn advance_in_line(&mut self, bytes: usize, characters: usize) {
-        self.offset += bytes;
-        self.column = self.column.saturating_add(u32::try_from(characters).unwrap_or(u32::MAX));
-    }
 
     pub(super) fn advance(&mut self, text: &str) {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -170,15 +162,18 @@ impl ScanOutput<'_> {
 /// Reads one reply.
 pub(super) struct BlockScanner<G> {
     grammar: G,
-    /// [`Self::is_idle`], as it was after the last piece.
-    idle: bool,
+    /// Since this offset of the text nothing is held and nothing is expected, and plain text has passed.
+    idle_since: Option<usize>,
     mode: ScanMode,
     trust: TrustState,
+    /// Outside of blocks it and `position` lag behind at the same place: see [`Self::catch_up`].
     page: QuotationReader,
     position: TextPosition,
     findings: usize,
-    /// Text that more text must decide on.
-    held: String,
+    /// Bytes of the text that were looked at.
+    seen: usize,
+    /// Bytes of the text that were decided on. More text must decide on those up to `seen`.
+    taken: usize,
     /// White space after a block that is shown if text follows.
     pending_spaces: String,
     extra_angles: u8,
@@ -209,62 +204,29 @@ enum PageToken {
     Block(usize),
 }
 
-/// Findings in a plain piece of text.
-struct TextSurvey {
-    has_line_break: bool,
-    characters: usize,
-}
+/// Up to here a plain loop beats SIMD, and most deltas are a few bytes long.
+const SHORT_BYTES: usize = 16;
 
-/// Up to here one pass over the bytes beats several that use SIMD: most deltas are a few bytes long.
-const SHORT_BYTES: usize = 48;
-
-impl TextSurvey {
-    /// `None` if there is a `<`, a backtick or a tilde.
-    fn of(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() > SHORT_BYTES {
-            let is_plain = memchr::memchr3(b'<', b'`', b'~', bytes).is_none();
-            return is_plain.then_some(Self { has_line_break: true, characters: 0 });
-        }
-        let (mut classes, mut characters) = (0, 0);
-        for byte in bytes {
-            let class = CLASSES[usize::from(*byte)];
-            classes |= class;
-            characters += usize::from(class & CONTINUATION == 0);
-        }
-        let has_line_break = classes & LINE_BREAK != 0;
-        (classes & MARK == 0).then_some(Self { has_line_break, characters })
+/// No marker begins in the piece, and nothing in it is escaped.
+fn is_plain(piece: &str) -> bool {
+    if piece.len() > SHORT_BYTES {
+        return memchr::memchr2(b'<', b'~', piece.as_bytes()).is_none();
     }
+    piece.bytes().all(|byte| !matches!(byte, b'<' | b'~'))
 }
-
-const MARK: u8 = 1;
-const LINE_BREAK: u8 = 2;
-const CONTINUATION: u8 = 4;
-
-const CLASSES: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = 0x80;
-    while byte < 0xc0 {
-        classes[byte] = CONTINUATION;
-        byte += 1;
-    }
-    classes[b'<' as usize] = MARK;
-    classes[b'`' as usize] = MARK;
-    classes[b'~' as usize] = MARK;
-    classes[b'\n' as usize] = LINE_BREAK;
-    classes
-};
 
 impl<G: BlockGrammar> BlockScanner<G> {
     pub(super) fn new(grammar: G) -> Self {
         Self {
             grammar,
-            idle: true,
+            idle_since: Some(0),
             mode: ScanMode::Page,
             trust: TrustState::Trusted,
             page: QuotationReader::default(),
             position: TextPosition::START,
             findings: 0,
-            held: String::new(),
+            seen: 0,
+            taken: 0,
             pending_spaces: String::new(),
             extra_angles: 0,
             unescaper: StreamUnescaper::new(G::MARKER_PREFIXES),
@@ -275,34 +237,37 @@ impl<G: BlockGrammar> BlockScanner<G> {
     fn is_idle(&self) -> bool {
         self.mode == ScanMode::Page
             && self.trust == TrustState::Trusted
-            && self.held.is_empty()
+            && self.taken == self.seen
             && self.pending_spaces.is_empty()
             && self.unescaper.is_idle()
     }
 
-    fn push_slices(&mut self, mut text: &str, rest: InputState, sink: &mut dyn FnMut(ScanEvent<'_>)) {
-        while !text.is_empty() {
-            let (slice, remaining) = text.split_at(text.floor_char_boundary(SLICE_BYTES));
-            text = remaining;
-            let rest = if remaining.is_empty() { rest } else { InputState::Open };
-            if self.held.is_empty() {
-                self.read(slice, rest, sink);
-            } else {
-                let mut joined = std::mem::take(&mut self.held);
-                joined.push_str(slice);
-                self.read(&joined, rest, sink);
-            }
+    /// Not inlined: what plain text does is all that [`TextScanner::push`] has to set up.
+    #[inline(never)]
+    fn push_eventful(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) {
+        if let Some(since) = self.idle_since {
+            self.unescaper.record_tail(&text[since..self.seen]);
+        }
+        self.push_slices(text, InputState::Open, sink);
+        self.idle_since = self.is_idle().then_some(self.seen);
+    }
+
+    fn push_slices(&mut self, text: &str, rest: InputState, sink: &mut dyn FnMut(ScanEvent<'_>)) {
+        while self.seen < text.len() {
+            self.seen = text.floor_char_boundary(self.seen + SLICE_BYTES);
+            let rest = if self.seen == text.len() { rest } else { InputState::Open };
+            self.read(&text[..self.seen], rest, sink);
         }
     }
 
+    /// Reads up to the end of `text`, or of the next block: the next slice begins behind it.
     fn read(&mut self, text: &str, rest: InputState, sink: &mut dyn FnMut(ScanEvent<'_>)) {
-        let mut at = 0;
         // What is to be shown of the text, not yet told.
         let mut run = 0..0;
-        while at < text.len() {
-            let ahead = &text[at..];
+        while self.taken < text.len() {
+            let ahead = &text[self.taken..];
             match self.mode {
-                ScanMode::AfterBlock => at += self.skip_after_block(ahead, sink),
+                ScanMode::AfterBlock => self.taken += self.skip_after_block(ahead, sink),
                 ScanMode::Block => {
                     let mut out = ScanOutput {
                         position: &mut self.position,
@@ -311,21 +276,14 @@ impl<G: BlockGrammar> BlockScanner<G> {
                     };
                     match self.grammar.read(ahead, rest, &mut out) {
                         BlockProgress::More { consumed } => {
-                            self.held.push_str(&ahead[consumed..]);
+                            self.taken += consumed;
                             return;
                         }
-                        BlockProgress::Ended { consumed, reread, after } => {
-                            self.block_ends(after);
-                            at += consumed;
-                            if !reread.is_empty() {
-                                let joined = reread + &text[at..];
-                                return self.push_slices(&joined, rest, sink);
-                            }
-                        }
+                        BlockProgress::Ended { after } => return self.block_ends(after),
                     }
                 }
                 ScanMode::Page => {
-                    let next = self.page(ahead, rest);
+                    let next = self.page(text, rest);
                     let consumed = match &next {
                         PageToken::Shown(consumed) | PageToken::Reported(consumed, _) => *consumed,
                         PageToken::HiddenEnd(consumed)
@@ -334,16 +292,12 @@ impl<G: BlockGrammar> BlockScanner<G> {
                         PageToken::Torn => ahead.len(),
                         PageToken::Held => 0,
                     };
-                    let passed = &ahead[..consumed];
                     if !matches!(next, PageToken::Shown(_)) {
                         self.show(&text[std::mem::take(&mut run)], sink);
                     }
-                    let position = self.position;
-                    if !matches!(next, PageToken::Block(_)) {
-                        self.position.advance(passed);
-                    }
+                    let passed = &ahead[..consumed];
                     let mut out = ScanOutput {
-                        position: &mut { position },
+                        position: &mut self.position,
                         findings: &mut self.findings,
                         sink: &mut *sink,
                     };
@@ -353,16 +307,14 @@ impl<G: BlockGrammar> BlockScanner<G> {
                                 out.report_here(kind);
                             }
                             if run.is_empty() {
-                                run.start = at;
+                                run.start = self.taken;
                             }
-                            run.end = at + consumed;
+                            run.end = self.taken + consumed;
                         }
-                        PageToken::Held => {
-                            self.held.push_str(ahead);
-                            return;
-                        }
+                        PageToken::Held => return,
                         PageToken::Torn => {
                             out.report_here(FindingKind::TornMarker);
+                            out.position.advance(passed);
                             self.hide(sink);
                         }
                         PageToken::HiddenLeftover(_) => self.hide(sink),
@@ -370,8 +322,9 @@ impl<G: BlockGrammar> BlockScanner<G> {
                             if self.trust == TrustState::Trusted {
                                 out.report_here(FindingKind::StrayEnd);
                             }
+                            out.position.advance(passed);
                             self.hide(sink);
-                            self.block_ends(self.trust);
+                            return self.block_ends(self.trust);
                         }
                         PageToken::Block(_) => {
                             self.hide(sink);
@@ -384,7 +337,7 @@ impl<G: BlockGrammar> BlockScanner<G> {
                             self.grammar.begin(passed, self.trust, &mut out);
                         }
                     }
-                    at += consumed;
+                    self.taken += consumed;
                 }
             }
         }
@@ -395,6 +348,7 @@ impl<G: BlockGrammar> BlockScanner<G> {
         self.mode = ScanMode::AfterBlock;
         self.page = QuotationReader::default();
         self.extra_angles = EXTRA_ANGLES_MAX;
+        (self.seen, self.taken) = (self.position.offset, self.position.offset);
         if after == TrustState::Tainted {
             self.trust = after;
         }
@@ -446,51 +400,48 @@ impl<G: BlockGrammar> BlockScanner<G> {
         self.unescaper.finish(&mut |piece| sink(ScanEvent::Text(piece)));
     }
 
-    fn page(&mut self, ahead: &str, rest: InputState) -> PageToken {
-        let bytes = ahead.as_bytes();
-        let mut plain = memchr::memchr3(b'<', b'`', b'~', bytes).unwrap_or(bytes.len());
+    /// Reads what has passed unread, before a question about the place where a marker begins.
+    fn catch_up(&mut self, text: &str) {
+        let unread = &text[self.position.offset..self.taken];
+        self.page.push(unread);
+        self.position.advance(unread);
+    }
+
+    fn page(&mut self, text: &str, rest: InputState) -> PageToken {
+        let ahead = &text[self.taken..];
+        let mut plain = memchr::memchr(b'<', ahead.as_bytes()).unwrap_or(ahead.len());
         if self.trust == TrustState::Tainted {
             plain = ahead[..plain].find(G::LEFTOVERS).unwrap_or(plain);
         }
-        if plain > 0 {
-            self.page.push(&ahead[..plain]);
-            return PageToken::Shown(plain);
-        }
-        match bytes[0] {
-            b'<' => self.angle(ahead, rest),
-            mark @ (b'`' | b'~') => {
-                let count = bytes.iter().take_while(|byte| **byte == mark).count();
-                self.page.push(&ahead[..count]);
-                PageToken::Shown(count)
-            }
-            _ => self.leftover(ahead, rest),
+        match ahead.as_bytes()[0] {
+            _ if plain > 0 => PageToken::Shown(plain),
+            b'<' => self.angle(text, rest),
+            _ => self.leftover(text, rest),
         }
     }
 
-    fn angle(&mut self, ahead: &str, rest: InputState) -> PageToken {
+    fn angle(&mut self, text: &str, rest: InputState) -> PageToken {
+        let ahead = &text[self.taken..];
+        let marker = match G::marker(ahead, rest) {
+            MarkerMatch::No => return PageToken::Shown(1),
+            MarkerMatch::More => return PageToken::Held,
+            MarkerMatch::Torn => None,
+            MarkerMatch::Yes(mark, length) => Some((mark, length)),
+        };
+        self.catch_up(text);
         let inert = self.page.quotation();
         let start =
             if self.page.is_at_line_start() { LinePosition::LineStart } else { LinePosition::MidLine };
-        let (mark, length) = match G::marker(ahead, rest) {
-            MarkerMatch::No => {
-                self.page.push("<");
-                return PageToken::Shown(1);
-            }
-            MarkerMatch::More => return PageToken::Held,
-            MarkerMatch::Torn if inert.is_none() => return PageToken::Torn,
-            MarkerMatch::Torn => {
-                self.page.push(ahead);
-                return PageToken::Shown(ahead.len());
-            }
-            MarkerMatch::Yes(mark, length) => (mark, length),
+        let Some((mark, length)) = marker else {
+            return if inert.is_none() { PageToken::Torn } else { PageToken::Shown(ahead.len()) };
         };
-        let next = match (mark, inert) {
+        match (mark, inert) {
             (MarkerKind::Example, None) => PageToken::Reported(length, FindingKind::MarkedInert),
             (MarkerKind::End, None)
                 if (start == LinePosition::LineStart && !self.page.is_in_quoted_request())
                     || self.trust == TrustState::Tainted =>
             {
-                return PageToken::HiddenEnd(length);
+                PageToken::HiddenEnd(length)
             }
             (MarkerKind::End, _) => {
                 self.page.end_quoted_request();
@@ -504,75 +455,64 @@ impl<G: BlockGrammar> BlockScanner<G> {
             (MarkerKind::Start, inert) => {
                 let start = if inert.is_some() { LinePosition::MidLine } else { start };
                 match (G::follows(&ahead[length..], start, rest), inert) {
-                    (BlockDecision::More, _) => return PageToken::Held,
+                    (BlockDecision::More, _) => PageToken::Held,
                     (BlockDecision::Text, None) => PageToken::Shown(length),
                     (BlockDecision::Text | BlockDecision::Torn, Some(_)) => {
                         self.page.pass_quoted_marker();
                         PageToken::Shown(length)
                     }
-                    (BlockDecision::Torn, None) => return PageToken::Torn,
+                    (BlockDecision::Torn, None) => PageToken::Torn,
                     (BlockDecision::Block, Some(kind)) => {
                         self.page.begin_quoted_request();
                         PageToken::Reported(length, kind)
                     }
-                    (BlockDecision::Block, None) => return PageToken::Block(length),
+                    (BlockDecision::Block, None) => PageToken::Block(length),
                 }
             }
-        };
-        self.page.push(&ahead[..length]);
-        next
+        }
     }
 
     /// The value that a tainted block left open may end somewhere in the text after it.
-    fn leftover(&mut self, ahead: &str, rest: InputState) -> PageToken {
-        let character = ahead.chars().next().map_or(1, char::len_utf8);
-        let inert = self.page.quotation().is_some();
-        match G::leftover(ahead) {
-            LeftoverMatch::Yes(length) if !inert => {
-                self.page.push(&ahead[..length]);
-                PageToken::HiddenLeftover(length)
-            }
-            LeftoverMatch::More if !inert && rest == InputState::Open => PageToken::Held,
-            _ => {
-                self.page.push(&ahead[..character]);
-                PageToken::Shown(character)
+    fn leftover(&mut self, text: &str, rest: InputState) -> PageToken {
+        let ahead = &text[self.taken..];
+        let next = match G::leftover(ahead) {
+            LeftoverMatch::Yes(length) => Some(PageToken::HiddenLeftover(length)),
+            LeftoverMatch::More if rest == InputState::Open => Some(PageToken::Held),
+            LeftoverMatch::More | LeftoverMatch::No => None,
+        };
+        if let Some(next) = next {
+            self.catch_up(text);
+            if self.page.quotation().is_none() {
+                return next;
             }
         }
+        PageToken::Shown(ahead.chars().next().map_or(1, char::len_utf8))
     }
 }
 
 impl<G: BlockGrammar> TextScanner for BlockScanner<G> {
     fn push(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) {
-        if self.idle
-            && let Some(survey) = TextSurvey::of(text.as_bytes())
-        {
-            if survey.has_line_break {
-                self.page.push(text);
-                self.position.advance(text);
-            } else {
-                self.page.push(text);
-                self.position.advance_in_line(text.len(), survey.characters);
-            }
-            self.unescaper.record_tail(text);
-            if !text.is_empty() {
-                sink(ScanEvent::Text(text));
-            }
-            return;
+        let piece = &text[self.seen..];
+        if self.idle_since.is_none() || !is_plain(piece) {
+            return self.push_eventful(text, sink);
         }
-        self.push_slices(text, InputState::Open, sink);
-        self.idle = self.is_idle();
+        (self.seen, self.taken) = (text.len(), text.len());
+        if !piece.is_empty() {
+            sink(ScanEvent::Text(piece));
+        }
     }
 
-    fn finish(&mut self, sink: &mut dyn FnMut(ScanEvent<'_>)) {
-        let held = std::mem::take(&mut self.held);
-        self.read(&held, InputState::Ended, sink);
+    fn finish(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) {
+        self.read(text, InputState::Ended, sink);
+        self.push_slices(text, InputState::Ended, sink);
         while self.mode == ScanMode::Block {
-            let held = std::mem::take(&mut self.held);
+            let held = &text[self.taken..];
+            self.position.advance(held);
             let mut out =
                 ScanOutput { position: &mut self.position, findings: &mut self.findings, sink: &mut *sink };
-            let (reread, after) = self.grammar.end(&held, &mut out);
+            let after = self.grammar.end(held, &mut out);
             self.block_ends(after);
-            self.push_slices(&reread, InputState::Ended, sink);
+            self.push_slices(text, InputState::Ended, sink);
         }
         self.hide(sink);
     }

@@ -71,11 +71,11 @@ pub trait TextProtocol: Send + Sync + fmt::Debug {
 
 /// Reads one reply that arrives in pieces, whatever way it is cut. A reader of one reply is used once.
 pub trait TextScanner: Send {
-    /// Takes the next piece of the visible text of the reply.
+    /// Takes the next piece: it is the end of `text`, the visible text of the reply so far.
     fn push(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>));
 
-    /// The reply has ended: text held back is emitted, and an open call is refused.
-    fn finish(&mut self, sink: &mut dyn FnMut(ScanEvent<'_>));
+    /// The reply has ended, and `text` is all of it: what was held back is emitted, and an open call is refused.
+    fn finish(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>));
 }
 
 /// Events of a scanner. At most one call is open at a time:

@@ -135,14 +135,14 @@ struct LinesScanner {
 
 impl TextScanner for LinesScanner {
     fn push(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) {
-        for piece in text.split_inclusive('\n') {
+        for piece in text[self.at + self.held.len()..].split_inclusive('\n') {
             self.held.push_str(piece);
             if piece.ends_with('\n') {
                 self.tell(sink);
             }
         }
     }
-    fn finish(&mut self, sink: &mut dyn FnMut(ScanEvent<'_>)) {
+    fn finish(&mut self, _: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) {
         if !self.held.is_empty() {
             self.tell(sink);
         }

@@ -87,11 +87,13 @@ pub fn scan_observed<'p>(
         ScanEvent::Finding(finding) => read.findings.push(finding),
     };
     let mut scanner = protocol.scanner(Arc::from(tools));
+    let mut text = String::new();
     for piece in pieces {
-        scanner.push(piece, &mut |scanned| take(scanned, &mut read));
+        text += piece;
+        scanner.push(&text, &mut |scanned| take(scanned, &mut read));
         seen(read.text.chars().count());
     }
-    scanner.finish(&mut |scanned| take(scanned, &mut read));
+    scanner.finish(&text, &mut |scanned| take(scanned, &mut read));
     assert!(open.is_none(), "a call without an ending");
     read
 }

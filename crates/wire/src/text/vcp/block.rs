@@ -13,7 +13,6 @@ use super::syntax::{
     is_key_char, is_space,
 };
 use super::texts::VcpFlaw;
-use std::mem::take;
 use std::sync::Arc;
 
 /// Reads the blocks of one reply, one after the other.
@@ -50,7 +49,8 @@ enum PieceResult {
     Consumed(usize),
     /// More text decides.
     Held,
-    Ended(BlockProgress),
+    /// The block ended after so many bytes.
+    Ended(usize, TrustState),
 }
 
 impl VcpBlockReader {
@@ -101,11 +101,7 @@ impl VcpBlockReader {
                     self.push_raw(&text[..length]);
                     self.request.note_gap(&self.gap, None);
                     self.request.seal(&self.raw, out);
-                    PieceResult::Ended(BlockProgress::Ended {
-                        consumed: length,
-                        reread: String::new(),
-                        after: TrustState::Trusted,
-                    })
+                    PieceResult::Ended(length, TrustState::Trusted)
                 }
                 MarkerMatch::Yes(MarkerKind::Start, length) => {
                     let line = self.gap.rsplit('\n').next().unwrap_or_default();
@@ -168,19 +164,15 @@ impl VcpBlockReader {
     }
 
     fn end_without_marker(&mut self, out: &mut ScanOutput<'_>) -> PieceResult {
-        PieceResult::Ended(BlockProgress::Ended {
-            consumed: 0,
-            reread: self.refuse_unterminated(out),
-            after: TrustState::Trusted,
-        })
+        self.refuse_unterminated(out);
+        PieceResult::Ended(0, TrustState::Trusted)
     }
 
     /// The block ended after its last field: what follows is text again.
-    fn refuse_unterminated(&mut self, out: &mut ScanOutput<'_>) -> String {
+    fn refuse_unterminated(&mut self, out: &mut ScanOutput<'_>) {
         let before_gap = self.raw.len().min(self.raw_before_gap);
         self.request.refuse(&VcpFlaw::NoEnd, &self.raw[..before_gap], out);
         *out.position = self.gap_position;
-        take(&mut self.gap)
     }
 
     // --- in a value ---
@@ -262,9 +254,7 @@ impl VcpBlockReader {
         }
         match lexer::marker(text, rest) {
             MarkerMatch::More => PieceResult::Held,
-            MarkerMatch::Yes(MarkerKind::End, length) => {
-                PieceResult::Ended(BlockProgress::Ended { consumed: length, reread: String::new(), after })
-            }
+            MarkerMatch::Yes(MarkerKind::End, length) => PieceResult::Ended(length, after),
             _ => PieceResult::Consumed(1),
         }
     }
@@ -322,25 +312,22 @@ impl BlockGrammar for VcpBlockReader {
                     consumed += count;
                 }
                 PieceResult::Held => return BlockProgress::More { consumed },
-                PieceResult::Ended(BlockProgress::Ended { consumed: more, reread, after }) => {
-                    if reread.is_empty() {
-                        out.position.advance(&ahead[..more]);
-                    }
-                    return BlockProgress::Ended { consumed: consumed + more, reread, after };
+                PieceResult::Ended(count, after) => {
+                    out.position.advance(&ahead[..count]);
+                    return BlockProgress::Ended { after };
                 }
-                PieceResult::Ended(step) => return step,
             }
         }
         BlockProgress::More { consumed }
     }
 
-    fn end(&mut self, held: &str, out: &mut ScanOutput<'_>) -> (String, TrustState) {
+    fn end(&mut self, held: &str, out: &mut ScanOutput<'_>) -> TrustState {
         match self.state {
-            VcpBlockState::Refused(after) => (String::new(), after),
-            VcpBlockState::Lost => (String::new(), TrustState::Tainted),
+            VcpBlockState::Refused(after) => after,
+            VcpBlockState::Lost => TrustState::Tainted,
             VcpBlockState::Gap => {
-                self.gap.push_str(held);
-                (self.refuse_unterminated(out), TrustState::Trusted)
+                self.refuse_unterminated(out);
+                TrustState::Trusted
             }
             VcpBlockState::Value(brackets, quoting) => {
                 let key = self.request.key().to_owned();
@@ -350,7 +337,7 @@ impl BlockGrammar for VcpBlockReader {
                     VcpFlaw::Unclosed { key, closer: brackets.closer(quoting) }
                 };
                 self.request.refuse(&flaw, &self.raw, out);
-                (String::new(), TrustState::Trusted)
+                TrustState::Trusted
             }
         }
     }

@@ -9,7 +9,6 @@ use super::super::protocol::{RAW_BYTES_MAX, ScanEvent};
 use super::texts::{self, XmlFlaw};
 use super::{BLOCK_BYTES_MAX, DEPTH_MAX, END, LOOK_BYTES_MAX, MARKER_PREFIXES, START, TAIL_SPACES_MAX};
 use crate::json::{ArgumentsReader, JsonRef};
-use std::mem::take;
 
 /// Reads the blocks of one reply, one after the other.
 pub(super) struct XmlBlockReader {
@@ -126,17 +125,13 @@ impl XmlBlockReader {
         self.emit_call(out);
         if let Some(what) = wrong {
             self.refuse(&XmlFlaw::NotJson { what }, wrong_at, out);
-            return match self.ends_early(out) {
-                Some(reread) => {
-                    BlockProgress::Ended { consumed: text.len(), reread, after: TrustState::Tainted }
-                }
-                None => {
-                    self.state = XmlBlockState::Refused(TrustState::Tainted);
-                    let torn = torn_end(text);
-                    out.position.advance(&text[..text.len() - torn]);
-                    BlockProgress::More { consumed: text.len() - torn }
-                }
-            };
+            if self.ends_early(out) {
+                return BlockProgress::Ended { after: TrustState::Tainted };
+            }
+            self.state = XmlBlockState::Refused(TrustState::Tainted);
+            let torn = torn_end(text);
+            out.position.advance(&text[..text.len() - torn]);
+            return BlockProgress::More { consumed: text.len() - torn };
         }
         match closed {
             None => {
@@ -152,21 +147,19 @@ impl XmlBlockReader {
                     BlockProgress::More { consumed: more } => {
                         BlockProgress::More { consumed: consumed + more }
                     }
-                    BlockProgress::Ended { consumed: more, reread, after } => {
-                        BlockProgress::Ended { consumed: consumed + more, reread, after }
-                    }
+                    ended @ BlockProgress::Ended { .. } => ended,
                 }
             }
         }
     }
 
     /// Ends the block early if the error of its JSON can lie after the end marker.
-    fn ends_early(&mut self, out: &mut ScanOutput<'_>) -> Option<String> {
+    fn ends_early(&mut self, out: &mut ScanOutput<'_>) -> bool {
         let body = self.body.text();
-        let end = body.find(END)? + END.len();
+        let Some(end) = body.find(END) else { return false };
         *out.position = self.body_position;
-        out.position.advance(&body[..end]);
-        Some(body[end..].to_owned())
+        out.position.advance(&body[..end + END.len()]);
+        true
     }
 
     fn tail(&mut self, length: usize, text: &str, out: &mut ScanOutput<'_>) -> BlockProgress {
@@ -179,25 +172,21 @@ impl XmlBlockReader {
             let consumed = spaces + END.len() - before;
             out.position.advance(&text[..consumed]);
             self.seal(length, out);
-            return BlockProgress::Ended { consumed, reread: String::new(), after: TrustState::Trusted };
+            return BlockProgress::Ended { after: TrustState::Trusted };
         }
         if may_end && END.starts_with(tail) {
             out.position.advance(text);
             return BlockProgress::More { consumed: text.len() };
         }
-        BlockProgress::Ended {
-            consumed: text.len(),
-            reread: self.refuse_unterminated(out),
-            after: TrustState::Trusted,
-        }
+        self.refuse_unterminated(out);
+        BlockProgress::Ended { after: TrustState::Trusted }
     }
 
-    fn refuse_unterminated(&mut self, out: &mut ScanOutput<'_>) -> String {
+    fn refuse_unterminated(&mut self, out: &mut ScanOutput<'_>) {
         if let XmlBlockState::Tail(length) = self.state {
             self.refuse(&XmlFlaw::NoEnd, length, out);
         }
         *out.position = self.tail_position;
-        take(&mut self.tail)
     }
 
     fn seal(&mut self, length: usize, out: &mut ScanOutput<'_>) {
@@ -288,7 +277,7 @@ impl BlockGrammar for XmlBlockReader {
                 let consumed = end.unwrap_or(text.len() - torn);
                 out.position.advance(&text[..consumed]);
                 match end {
-                    Some(_) => BlockProgress::Ended { consumed, reread: String::new(), after },
+                    Some(_) => BlockProgress::Ended { after },
                     None => BlockProgress::More { consumed },
                 }
             }
@@ -299,19 +288,23 @@ impl BlockGrammar for XmlBlockReader {
         }
     }
 
-    fn end(&mut self, _held: &str, out: &mut ScanOutput<'_>) -> (String, TrustState) {
+    fn end(&mut self, _held: &str, out: &mut ScanOutput<'_>) -> TrustState {
         match self.state {
-            XmlBlockState::Refused(after) => (String::new(), after),
-            XmlBlockState::Lost => (String::new(), TrustState::Tainted),
+            XmlBlockState::Refused(after) => after,
+            XmlBlockState::Lost => TrustState::Tainted,
             XmlBlockState::Tail(length) if self.tail.trim_start().is_empty() => {
                 self.seal(length, out);
-                (String::new(), TrustState::Trusted)
+                TrustState::Trusted
             }
-            XmlBlockState::Tail(_) => (self.refuse_unterminated(out), TrustState::Trusted),
+            XmlBlockState::Tail(_) => {
+                self.refuse_unterminated(out);
+                TrustState::Trusted
+            }
             XmlBlockState::Json => {
                 let what = texts::CUT.to_owned();
                 self.refuse(&XmlFlaw::NotJson { what }, usize::MAX, out);
-                (self.ends_early(out).unwrap_or_default(), TrustState::Tainted)
+                self.ends_early(out);
+                TrustState::Tainted
             }
         }
     }
