@@ -92,7 +92,7 @@ impl Hub {
         match wait {
             // A request is about to give it what it waits for.
             Some(_) if self.turns().get(turn).is_some_and(|entry| entry.is_resuming) => {}
-            Some(wait) => self.park(turn, wait.into()),
+            Some(wait) => self.park_for(turn, wait.into()),
             None => {
                 if let Some(entry) = self.turns().get_mut(turn) {
                     entry.is_resuming = false;
@@ -102,8 +102,17 @@ impl Hub {
         }
     }
 
-    /// Parks a turn that waits for this. If it is being ended, nothing happens.
+    /// Parks a turn whose answer waits for this; for a person, if one is asked as well. If it is being ended, nothing happens.
     pub(crate) fn park(&self, turn: &TurnId, waits_for: WaitsFor) {
+        let is_asked = self
+            .turns()
+            .get(turn)
+            .and_then(|entry| entry.parked.as_ref())
+            .is_some_and(|parked| parked.waits_for == WaitsFor::Approval);
+        self.park_for(turn, if is_asked { WaitsFor::Approval } else { waits_for });
+    }
+
+    fn park_for(&self, turn: &TurnId, waits_for: WaitsFor) {
         let mut turns = self.turns();
         let number = turns.parked_counter + 1;
         let Some(entry) = turns.get_mut(turn) else { return };

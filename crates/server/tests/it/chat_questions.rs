@@ -343,38 +343,66 @@ async fn two_questions_at_once_are_answered_together_and_shown_both() {
     }
 }
 
-/// The client may have a part of its own call when the question comes.
-#[tokio::test]
-async fn calls_of_the_client_come_before_the_question_about_another_call() {
-    let both = writes("milk").call("clock", json!({}));
-    let (server, written) = serve([both, ModelScript::new().say("Done.")]).await;
-    let clock = json!({"tools": [{"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}]});
-    let say = async |messages: Value| {
-        let response = post_as(&server, "ada", messages, clock.clone()).await;
-        check_stream(&response.bytes().await.unwrap())
-    };
-    let first = say(json!([user("Note: milk")])).await;
-    let [(id, name, _)] = first.calls.as_slice() else { panic!("one call: {first:?}") };
-    assert_eq!((name.as_str(), first.finish.as_deref()), ("clock", Some("tool_calls")));
-    assert_eq!(first.content, "I will write it down.");
+/// The model writes a note and asks the client for the time, in one step.
+async fn note_and_clock() -> (TestServer, Written) {
+    serve([writes("milk").call("clock", json!({})), ModelScript::new().say("Done.")]).await
+}
 
-    let call = json!({"id": id, "type": "function", "function": {"name": "clock", "arguments": "{}"}});
-    let mut messages = vec![
+async fn say_with_clock(server: &TestServer, messages: &[Value]) -> Answer {
+    let clock = json!({"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}});
+    let response = post_as(server, "ada", json!(messages), json!({"tools": [clock]})).await;
+    check_stream(&response.bytes().await.unwrap())
+}
+
+/// The client's next request after its call of `clock`.
+fn with_the_time(first: &Answer) -> Vec<Value> {
+    let [(id, name, _)] = first.calls.as_slice() else { panic!("one call: {first:?}") };
+    let call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
+    vec![
         user("Note: milk"),
         json!({"role": "assistant", "content": first.content, "tool_calls": [call]}),
         json!({"role": "tool", "tool_call_id": id, "content": "12:30"}),
-    ];
-    let asked = say(json!(messages)).await;
+    ]
+}
+
+/// The client may have a part of its own call when the question comes.
+#[tokio::test]
+async fn calls_of_the_client_come_before_the_question_about_another_call() {
+    let (server, written) = note_and_clock().await;
+    let first = say_with_clock(&server, &[user("Note: milk")]).await;
+    assert_eq!((first.calls[0].1.as_str(), first.finish.as_deref()), ("clock", Some("tool_calls")));
+    assert_eq!(first.content, "I will write it down.");
+
+    let mut messages = with_the_time(&first);
+    let asked = say_with_clock(&server, &messages).await;
     assert_eq!(asked.finish.as_deref(), Some("stop"));
     assert!(asked.content.starts_with("> Run note.write") && asked.content.contains("`tlq_"), "{asked:?}");
     assert_eq!(*written.lock().unwrap(), [""; 0]);
 
     messages.extend([assistant(&asked.content), user("yes")]);
-    let last = say(json!(messages)).await;
+    let last = say_with_clock(&server, &messages).await;
     assert!(last.content.ends_with("Done."), "{last:?}");
     assert_eq!(*written.lock().unwrap(), ["milk"]);
     assert_eq!(server.upstream.requests().len(), 2, "one turn of two steps");
     assert_eq!(server.upstream.violations(), []);
+}
+
+/// Calls that run between those of the client and their results are shown in the answer to these.
+#[tokio::test]
+async fn a_question_that_the_page_answers_before_the_results_come_is_asked_no_more() {
+    let (server, written) = note_and_clock().await;
+    let first = say_with_clock(&server, &[user("Note: milk")]).await;
+    let request = first.events.iter().find(|event| event["type"] == "approval_request").expect("a question");
+    let url = server.url(request["answer_url"].as_str().unwrap());
+    let approved =
+        server.client_of("ada").post(url).json(&json!({"decision": "approve"})).send().await.unwrap();
+    assert_eq!(approved.status(), 200);
+    support::eventually("the note is written", async || !written.lock().unwrap().is_empty()).await;
+
+    let rest = say_with_clock(&server, &with_the_time(&first)).await.content;
+    assert!(rest.contains("> **note.write** (text: milk): wrote milk") && rest.ends_with("Done."), "{rest}");
+    assert!(!rest.contains("tlq_"), "{rest}");
+    assert_eq!(server.upstream.requests().len(), 2, "one turn of two steps");
 }
 
 #[tokio::test]

@@ -492,7 +492,8 @@ impl<G: BlockGrammar> BlockScanner<G> {
 
 impl<G: BlockGrammar> TextScanner for BlockScanner<G> {
     fn push(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) {
-        let piece = &text[self.seen..];
+        // A text that is not the one before with more behind it has no next piece.
+        let Some(piece) = text.get(self.seen..) else { return };
         if self.idle_since.is_none() || !is_plain(piece) {
             return self.push_eventful(text, sink);
         }
@@ -503,6 +504,9 @@ impl<G: BlockGrammar> TextScanner for BlockScanner<G> {
     }
 
     fn finish(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) {
+        if text.get(self.seen..).is_none() {
+            return;
+        }
         self.read(text, InputState::Ended, sink);
         self.push_slices(text, InputState::Ended, sink);
         while self.mode == ScanMode::Block {

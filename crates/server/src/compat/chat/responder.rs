@@ -160,7 +160,7 @@ impl ChatResponder {
     /// Once the answer has ended, the turn is its own: it is over, or waits for the next request.
     fn disarm_if_ended(&mut self) {
         match self.projection.ended() {
-            Some(AnswerEnd::TurnEnded) => self.cancel_guard.disarm(),
+            Some(AnswerEnd::TurnEnded | AnswerEnd::AnsweredElsewhere) => self.cancel_guard.disarm(),
             Some(AnswerEnd::ToolCalls) => {
                 self.cancel_guard.disarm();
                 self.cancel_guard.hub.park(self.viewer.turn(), WaitsFor::ToolResults);

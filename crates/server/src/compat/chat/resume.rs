@@ -104,14 +104,13 @@ pub(super) async fn turn_awaiting_results(
     };
 
     // Looked at apart: if the turn is not waiting, the projection of a new one begins with nothing.
-    let TurnProjection { projection: mut turn_projection, after, message_id } =
-        project_up_to(state, turn, projection.new_answer(), u64::MAX).await?;
-    if !turn_projection.waits_for_results() {
+    let now = project_up_to(state, turn, projection.new_answer(), u64::MAX).await?;
+    if !now.projection.waits_for_results() {
+        if now.projection.has_unseen_question() {
+            // Nobody will come back to it.
+            let _ = control.cancel().await;
+        }
         return Ok(None);
-    }
-    if turn_projection.has_question() {
-        // Of the client that showed the calls, whatever this request says of it.
-        turn_projection = turn_projection.with_approval_channel(ApprovalChannel::Text);
     }
     // A choice holds from the first step of a turn on, so it needs one of its own, and nobody will come back to this one.
     // What the client's tools give a waiting turn is text.
@@ -120,7 +119,7 @@ pub(super) async fn turn_awaiting_results(
         let _ = control.cancel().await;
         return Ok(None);
     }
-    let wanted = turn_projection.client_call_ids();
+    let wanted = now.projection.client_call_ids();
     let missing: Vec<String> = wanted
         .iter()
         .filter(|call| !answers.contains_key(*call))
@@ -140,6 +139,17 @@ pub(super) async fn turn_awaiting_results(
         wanted.into_iter().filter_map(|call| answers.remove(&call).map(|text| (call, text))).collect();
     if state.hub.unpark(&principal.user, turn)? == UnparkOutcome::Ended {
         return Ok(None);
+    }
+    let asks = now.projection.has_question();
+    // What came behind the handover has been shown to nobody: a person may have answered on the page.
+    let TurnProjection { projection: mut turn_projection, after, message_id } =
+        match now.projection.handed_over_at() {
+            Some(seq) => project_up_to(state, turn, projection.new_answer(), seq.0).await?,
+            None => now,
+        };
+    if asks {
+        // The client that showed the calls could be asked in the text, whatever this request says of it.
+        turn_projection = turn_projection.with_approval_channel(ApprovalChannel::Text);
     }
     turn_projection.resume_with_results();
     *projection = turn_projection;

@@ -1,6 +1,6 @@
 //! The arguments of a call of the client's own, while the model writes them.
 //!
-//! What was sent cannot be taken back, and clients act on it at once: the AI SDK runs a call when its arguments are JSON, and
+//! Nothing that was sent can be taken back, and clients act on it at once: the AI SDK runs a call when its arguments are JSON, and
 //! others take the next call for the end of the one before. So:
 //!
 //! - The closing bracket comes with the handover, when the turn waits for the client. Until then nobody can run the call.
@@ -22,6 +22,8 @@ pub(super) struct CallDraft {
     written: String,
     json: ObjectBeginning,
     sent: String,
+    /// Bytes of `sent` that were compared with `written`.
+    compared: usize,
 }
 
 impl CallDraft {
@@ -38,6 +40,7 @@ impl CallDraft {
     pub(super) fn reset(&mut self) {
         self.written.clear();
         self.json = ObjectBeginning::default();
+        self.compared = 0;
     }
 
     /// The model has written for so long that whoever watches wants to see something.
@@ -45,13 +48,19 @@ impl CallDraft {
         now - self.began_at >= WHOLE_CALL_MS
     }
 
-    /// What the client is to get of it now. `None`: nothing.
+    /// The part that the client is to get now, if there is one.
     pub(super) fn fragment(&mut self) -> Option<String> {
-        let fragment = without_end(&self.written).strip_prefix(&self.sent)?.to_owned();
-        if fragment.is_empty() || !self.json.is_valid() {
+        let open = &self.written[..self.json.closed_at.unwrap_or(self.json.solid_bytes)];
+        if self.json.is_broken || open.len() <= self.sent.len() {
             return None;
         }
+        let Some(fragment) = open[self.compared..].strip_prefix(&self.sent[self.compared..]) else {
+            self.json.is_broken = true;
+            return None;
+        };
+        let fragment = fragment.to_owned();
         self.sent.push_str(&fragment);
+        self.compared = self.sent.len();
         Some(fragment)
     }
 
@@ -61,56 +70,68 @@ impl CallDraft {
     }
 }
 
-/// Text that may be a whole JSON object, without its closing bracket.
-fn without_end(text: &str) -> &str {
-    text.trim_end_matches(|end: char| end.is_ascii_whitespace() || matches!(end, ']' | '}'))
-}
-
-/// Whether a text may be the beginning of a JSON object, as far as its brackets and quotation marks say.
+/// A text that may be the beginning of a JSON object, as far as its brackets and quotation marks say.
 #[derive(Default)]
 struct ObjectBeginning {
+    bytes: usize,
+    /// Bytes up to the last one that is no white space between two tokens: whether that belongs to it the next one says.
+    solid_bytes: usize,
     depth: usize,
-    string: StringState,
-    is_closed: bool,
+    state: ScanState,
+    /// Bytes before the closing bracket of the object and the white space that precedes it.
+    closed_at: Option<usize>,
     is_broken: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum StringState {
+enum ScanState {
     #[default]
     Outside,
-    Inside,
-    Escaped,
-    /// Right behind one: a comma, a colon or a closing bracket follows.
-    Behind,
+    InString,
+    InEscape,
+    /// A comma, a colon or a closing bracket follows.
+    AfterString,
+    /// Right after the opening bracket of an object: a name or the closing one follows.
+    AfterBrace,
 }
 
 impl ObjectBeginning {
-    fn is_valid(&self) -> bool {
-        !self.is_broken
-    }
-
     fn push(&mut self, byte: u8) {
-        self.string = match (self.string, byte) {
-            (StringState::Escaped, _) => StringState::Inside,
-            (StringState::Inside, b'\\') => StringState::Escaped,
-            (StringState::Inside, b'"') => StringState::Behind,
-            (StringState::Inside, _) => StringState::Inside,
-            (outside, b' ' | b'\t' | b'\r' | b'\n') => outside,
-            (_, b',' | b':') => StringState::Outside,
+        self.state = match (self.state, byte) {
+            (ScanState::InEscape, _) => ScanState::InString,
+            (ScanState::InString, b'\\') => ScanState::InEscape,
+            (ScanState::InString, b'"') => ScanState::AfterString,
+            (ScanState::InString, _) => ScanState::InString,
+            (outside, b' ' | b'\t' | b'\r' | b'\n') => {
+                self.bytes += 1;
+                self.state = outside;
+                return;
+            }
+            (before, b',' | b':') => {
+                self.is_broken |= self.depth == 0 || before == ScanState::AfterBrace;
+                ScanState::Outside
+            }
             (_, b']' | b'}') => {
                 self.is_broken |= self.depth == 0;
                 self.depth = self.depth.saturating_sub(1);
-                self.is_closed |= self.depth == 0;
-                StringState::Outside
+                if self.depth == 0 {
+                    self.closed_at.get_or_insert(self.solid_bytes);
+                }
+                ScanState::Outside
+            }
+            (before, b'"') => {
+                self.is_broken |= before == ScanState::AfterString || self.depth == 0;
+                ScanState::InString
             }
             (before, _) => {
-                self.is_broken |=
-                    before == StringState::Behind || self.is_closed || self.depth == 0 && byte != b'{';
+                let is_beginning = byte == b'{' && self.closed_at.is_none();
+                self.is_broken |= before != ScanState::Outside || self.depth == 0 && !is_beginning;
                 self.depth += usize::from(matches!(byte, b'[' | b'{'));
-                if byte == b'"' { StringState::Inside } else { StringState::Outside }
+                if byte == b'{' { ScanState::AfterBrace } else { ScanState::Outside }
             }
         };
+        self.bytes += 1;
+        self.solid_bytes = self.bytes;
     }
 }
 
@@ -139,19 +160,21 @@ mod tests {
         let nested = "{\"a\": {\"b\": [1]}}\n";
         check(
             &["{\"a\"", ": {\"b\": [1", "]}", "}\n"],
-            &["{\"a\"", ": {\"b\": [1", "", ""],
+            &["{\"a\"", ": {\"b\": [1", "]}", ""],
             nested,
-            Some("]}}\n"),
+            Some("}\n"),
         );
         let two = "{\"a\": {\"b\": 1}, \"c\": 2}";
-        check(&["{\"a\": {\"b\": 1}", ", \"c\": 2}"], &["{\"a\": {\"b\": 1", "}, \"c\": 2"], two, Some("}"));
+        check(&["{\"a\": {\"b\": 1}", ", \"c\": 2}"], &["{\"a\": {\"b\": 1}", ", \"c\": 2"], two, Some("}"));
         check(&["{}"], &["{"], "{}", Some("}"));
         let text = "{\"a\": \"}] \\\" , x\"}";
-        check(&["{\"a\": \"}]", " \\", "\" , x\"}"], &["{\"a\": \"", "}] \\", "\" , x\""], text, Some("}"));
+        check(&["{\"a\": \"}]", " \\", "\" , x\"}"], &["{\"a\": \"}]", " \\", "\" , x\""], text, Some("}"));
     }
 
     #[test]
     fn what_upstreams_write_twice_is_sent_once() {
+        check(&["{ ", "}", "{\"a\": 1}"], &["{", "", ""], "{\"a\": 1}", Some("\"a\": 1}"));
+        check(&["{", "{\"a\"", "{\"a\": 1}"], &["{", "", ""], "{\"a\": 1}", Some("\"a\": 1}"));
         check(&["{}", "{\"a\"", ": 1}"], &["{", "", ""], "{\"a\": 1}", Some("\"a\": 1}"));
         check(
             &["{\"a\": \"x", "{\"a\": \"xy", "\"}"],

@@ -36,15 +36,20 @@ use std::collections::BTreeMap;
 use text_joiner::TextJoiner;
 use throughline::config::ToolRendering;
 use throughline_engine::{
-    BlockStart, Event, EventKind, QuestionKind, REQUESTER, ToolInput, ToolResult, TurnFault, TurnStatus,
+    BlockStart, CallStatus, Event, EventKind, EventSeq, QuestionKind, REQUESTER, ToolInput, ToolResult,
+    TurnFault, TurnStatus,
 };
 use throughline_wire::{CallId, CallKind, FinishReason, Usage};
 use tool_display::{DisplayedCall, StatusPhase};
+
+/// Code of a call whose client did not answer in time.
+const CLIENT_GONE: &str = "client_gone";
 
 /// Reasons why a call that the client has a part of cannot be run.
 const MENDED_CALL: &str = "its arguments were mended, and a part of them had been sent";
 const CUT_CALL: &str = "the limit of tokens has cut it off";
 const UNFINISHED_CALL: &str = "the turn ended before it was complete";
+const ANSWERED_CALL: &str = "its result has come from elsewhere";
 
 /// Presence of a final chunk with token counts. OpenAI's own idiom `chunk.choices[0]` fails on that chunk, so it is
 /// sent only on request.
@@ -89,6 +94,8 @@ pub(crate) enum AnswerEnd {
     Question,
     /// A call that the client has a part of cannot be run. The turn goes on, and nobody will hear of it.
     BrokenCall,
+    /// Somebody else has brought the result of such a call, and the turn goes on there.
+    AnsweredElsewhere,
 }
 
 /// Where questions whether a call may run are put.
@@ -112,6 +119,10 @@ pub(crate) struct ChatProjection {
     step_text: String,
     approval_channel: ApprovalChannel,
     call_delivery: CallDelivery,
+    /// The event with which the calls that the client is to run were handed over.
+    handed_over_at: Option<EventSeq>,
+    /// The client has not run a call of this step in time.
+    has_client_timed_out: bool,
     /// The call that the client has a part of.
     begun_call: Option<CallId>,
     /// The calls of the turn so far, in order of appearance.
@@ -216,6 +227,8 @@ impl ChatProjection {
             step_text: String::new(),
             approval_channel: ApprovalChannel::default(),
             call_delivery: CallDelivery::default(),
+            handed_over_at: None,
+            has_client_timed_out: false,
             begun_call: None,
             calls: Vec::new(),
             step_ended: false,
@@ -366,9 +379,15 @@ impl ChatProjection {
         } else if let EventKind::ToolResult(result) = &event.kind
             && self.begun_call.is_some()
             && self.begun_call == event.tool_id
+            && !self.is_failed_step()
         {
-            let why = result.error.as_ref().and_then(|error| error.message.as_deref());
-            self.break_off(why.unwrap_or(UNFINISHED_CALL), AnswerEnd::BrokenCall, &mut out);
+            let end = match result.status {
+                CallStatus::Success => AnswerEnd::AnsweredElsewhere,
+                _ => AnswerEnd::BrokenCall,
+            };
+            self.break_off(broken_call_text(result), end, &mut out);
+        } else if matches!(event.kind, EventKind::StepStart { .. }) && self.begun_call.is_some() {
+            self.break_off(UNFINISHED_CALL, AnswerEnd::BrokenCall, &mut out);
         } else if self.waits_for_nothing_else() && self.client_calls().all(ChatCall::is_undelivered) {
             self.hand_over_calls(&mut out);
         }
@@ -401,6 +420,22 @@ impl ChatProjection {
         self.calls.iter().any(|call| call.question.is_some())
     }
 
+    /// True if the client has let its time for calls pass before it was shown the question about another.
+    pub(crate) fn has_unseen_question(&self) -> bool {
+        self.has_client_timed_out && self.has_question()
+    }
+
+    /// Where an answer ended with the calls that the turn waits for.
+    pub(crate) fn handed_over_at(&self) -> Option<EventSeq> {
+        self.handed_over_at
+    }
+
+    /// The end of the turn follows, and says why.
+    fn is_failed_step(&self) -> bool {
+        let failures = [FinishReason::Length, FinishReason::ContentFilter, FinishReason::Error];
+        self.step_ended && self.finish.is_some_and(|finish| failures.contains(&finish))
+    }
+
     fn open_calls(&self) -> impl Iterator<Item = &ChatCall> {
         self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed)
     }
@@ -422,7 +457,11 @@ impl ChatProjection {
             self.started = true;
         }
         match &event.kind {
-            EventKind::StepStart { .. } => self.step_ended = false,
+            EventKind::StepStart { .. } => {
+                self.step_ended = false;
+                self.handed_over_at = None;
+                self.has_client_timed_out = false;
+            }
             EventKind::StepEnd { finish, .. } => {
                 self.step_ended = true;
                 self.finish = *finish;
@@ -441,7 +480,9 @@ impl ChatProjection {
                 let Some(id) = event.tool_id.clone() else { return };
                 // A tool from elsewhere is shown by its name: its title is whatever its source wants.
                 let is_foreign = source.starts_with("mcp:") || source == "client";
-                let may_begin = source == REQUESTER && *call_kind == CallKind::Function;
+                let may_begin = source == REQUESTER
+                    && *call_kind == CallKind::Function
+                    && self.call_delivery == CallDelivery::Fragments;
                 self.calls.push(ChatCall {
                     id,
                     wire_name: wire_name.as_str().to_owned(),
@@ -504,13 +545,22 @@ impl ChatProjection {
                     call.runner = if is_theirs { ToolRunner::Client } else { ToolRunner::Server };
                 }
             }
-            EventKind::ToolResult(_) => {
+            EventKind::ToolResult(result) => {
                 if let Some(call) = self.call_mut(event) {
                     call.phase = ChatCallPhase::Closed;
                     call.question = None;
+                    call.draft = None;
+                    if call.runner == ToolRunner::Client {
+                        self.handed_over_at = None;
+                    }
                 }
+                self.has_client_timed_out |=
+                    result.error.as_ref().is_some_and(|error| error.code == CLIENT_GONE);
             }
             _ => {}
+        }
+        if self.handed_over_at.is_none() && self.waits_for_nothing_else() {
+            self.handed_over_at = Some(event.seq);
         }
     }
 
@@ -750,12 +800,10 @@ impl ChatProjection {
 
     /// The client's own call that takes long to write is sent as it comes.
     fn stream_arguments(&mut self, event: &Event, out: &mut Vec<ChatChunk>) {
-        if self.call_delivery == CallDelivery::Whole
-            || self.begun_call.is_some() && self.begun_call != event.tool_id
-        {
+        let is_begun = self.begun_call.is_some();
+        if is_begun && self.begun_call != event.tool_id {
             return;
         }
-        let is_begun = self.begun_call.is_some();
         let Some(call) = self.call_mut(event) else { return };
         let draft = call.draft.as_mut().filter(|draft| is_begun || draft.is_slow(event.timestamp));
         let Some(arguments) = draft.and_then(CallDraft::fragment) else { return };
@@ -774,6 +822,9 @@ impl ChatProjection {
         self.flush_step_text(out);
         let is_begun = |call: &&ChatCall| self.begun_call.as_ref() == Some(&call.id);
         let (begun, others): (Vec<&ChatCall>, Vec<&ChatCall>) = self.client_calls().partition(is_begun);
+        if self.begun_call.is_some() && begun.is_empty() {
+            return self.break_off(UNFINISHED_CALL, AnswerEnd::BrokenCall, out);
+        }
         let mut chunks = Vec::new();
         for (index, call) in begun.into_iter().chain(others).enumerate() {
             match call.draft.as_ref().filter(|_| is_begun(&call)).map(|draft| draft.rest(&call.arguments)) {
@@ -856,6 +907,19 @@ impl ChatCall {
             input_summary: &self.input_summary,
             arguments: &self.arguments,
         }
+    }
+}
+
+/// Why a call that has ended so cannot be run.
+fn broken_call_text(result: &ToolResult) -> &str {
+    match (&result.error, result.status) {
+        (_, CallStatus::Success) => ANSWERED_CALL,
+        (Some(error), _) => match (&error.message, &error.limit) {
+            (Some(message), _) => message,
+            (None, Some(limit)) => limit,
+            (None, None) => UNFINISHED_CALL,
+        },
+        (None, _) => UNFINISHED_CALL,
     }
 }
 

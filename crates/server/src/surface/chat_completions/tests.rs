@@ -354,18 +354,33 @@ fn a_call_of_the_clients_own_arrives_while_it_is_written() {
 {"type":"tool_input","raw":"{\"path\": \"a\", \"text\": \"one two\"}","problem":"no"}
 {"type":"tool_result","status":"error","error":{"code":"invalid_arguments","message":"`path` is missing."}}"#;
     let mended = handed_over.replace(r#""text":"{\"path\""#, r#""text":"{ \"path\""#);
-    let cut = "\n{\"type\":\"stream_end\",\"status\":\"length\"}";
-    for (rest, ended, why) in [
-        (refused, AnswerEnd::BrokenCall, "`path` is missing"),
-        (&mended, AnswerEnd::BrokenCall, "its arguments were mended, and a part of them had been sent"),
-        (cut, AnswerEnd::TurnEnded, "the limit of tokens has cut it off"),
+    let cut = r#"
+{"type":"tool_input","raw":"{\"path\": \"a\", \"te","problem":"cut"}
+{"type":"step_end","finish":"length"}
+{"type":"tool_result","status":"not_started","error":{"code":"interrupted"}}
+{"type":"stream_end","status":"length"}"#;
+    let lost = cut.replace(r#""finish":"length""#, r#""finish":"error""#).replace(
+        r#"{"type":"stream_end","status":"length"}"#,
+        r#"{"type":"error","code":"overloaded","what":"The model is overloaded.","why":"","remedy":"Try again.","retryable":true}
+{"type":"stream_end","status":"error"}"#,
+    );
+    let cannot = |why: &str| format!("The call of `write` cannot be run: {why}. Send the request again.");
+    for (rest, ended, code, message) in [
+        (refused, AnswerEnd::BrokenCall, "broken_call", cannot("`path` is missing")),
+        (
+            &mended,
+            AnswerEnd::BrokenCall,
+            "broken_call",
+            cannot("its arguments were mended, and a part of them had been sent"),
+        ),
+        (cut, AnswerEnd::TurnEnded, "broken_call", cannot("the limit of tokens has cut it off")),
+        (&lost, AnswerEnd::TurnEnded, "upstream_error", "The model is overloaded. Try again.".to_owned()),
     ] {
         let told = written(&pieces, 2_000, rest);
-        let expected = format!("The call of `write` cannot be run: {why}. Send the request again.");
         let error = check_stream(&told.bytes).error.expect("an error");
         assert_eq!(
             (&error["code"], &error["message"], told.ended),
-            (&json!("broken_call"), &json!(expected), Some(ended))
+            (&json!(code), &json!(message), Some(ended))
         );
     }
     // The model mends a quick one.
@@ -459,7 +474,7 @@ proptest! {
             // A call that the server runs is never the client's to run.
             prop_assert!(answer.calls.iter().all(|(id, ..)| own_ids.contains(id)));
             prop_assert_eq!(answer.usage.is_some(), usage == UsageChunk::Wanted && answer.error.is_none());
-            if told.ended == Some(AnswerEnd::BrokenCall) {
+            if matches!(told.ended, Some(AnswerEnd::BrokenCall | AnswerEnd::AnsweredElsewhere)) {
                 prop_assert_eq!(&answer.error.as_ref().unwrap()["code"], "broken_call");
                 return Ok(());
             }
