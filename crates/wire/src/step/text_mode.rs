@@ -47,9 +47,8 @@ impl TextMode {
     pub(super) fn push(&mut self, text: &str, calls: &mut CallAssembler, out: EventSink<'_>, at: u64) {
         self.visible_text.push_str(text);
         let Self { scanner, visible_text, tracker, .. } = self;
-        scanner.push(visible_text, &mut |scanned| {
-            tracker.apply(scanned, visible_text, ReplyEnding::Complete, calls, out, at)
-        });
+        let mut sink = ScanSink { visible_text, ending: ReplyEnding::Complete, tracker, calls, out, at };
+        scanner.push(visible_text, &mut |scanned| sink.apply(scanned));
     }
 
     /// The reply is over: what was held back is text or an unfinished block.
@@ -61,9 +60,8 @@ impl TextMode {
         at: u64,
     ) {
         let Self { scanner, visible_text, tracker, .. } = self;
-        scanner.finish(visible_text, &mut |scanned| {
-            tracker.apply(scanned, visible_text, ending, calls, out, at);
-        });
+        let mut sink = ScanSink { visible_text, ending, tracker, calls, out, at };
+        scanner.finish(visible_text, &mut |scanned| sink.apply(scanned));
     }
 
     /// The upstream begins the reply again: all that was written so far is void.
@@ -131,81 +129,69 @@ impl TextMode {
     }
 }
 
-impl CallTracker {
-    /// Text is on a way of its own: most events are nothing else.
-    fn apply(
-        &mut self,
-        scanned: ScanEvent<'_>,
-        visible_text: &str,
-        ending: ReplyEnding,
-        calls: &mut CallAssembler,
-        out: EventSink<'_>,
-        at: u64,
-    ) {
-        match scanned {
-            ScanEvent::Text(_) if self.is_cut => {}
-            ScanEvent::Text(text) => out(StepEvent::Text(Cow::Borrowed(text))),
-            _ => self.apply_markup(scanned, visible_text, ending, calls, out, at),
-        }
-    }
+/// Destination of what the scanner finds in a piece of text.
+struct ScanSink<'a, 'o> {
+    visible_text: &'a str,
+    ending: ReplyEnding,
+    tracker: &'a mut CallTracker,
+    calls: &'a mut CallAssembler,
+    out: EventSink<'o>,
+    at: u64,
+}
 
-    #[inline(never)]
-    fn apply_markup(
-        &mut self,
-        scanned: ScanEvent<'_>,
-        visible_text: &str,
-        ending: ReplyEnding,
-        calls: &mut CallAssembler,
-        out: EventSink<'_>,
-        at: u64,
-    ) {
+impl ScanSink<'_, '_> {
+    fn apply(&mut self, scanned: ScanEvent<'_>) {
         match scanned {
-            ScanEvent::Text(_) => {}
-            ScanEvent::Opened { name } => self.open(name, calls, out, at),
+            ScanEvent::Text(_) if self.tracker.is_cut => {}
+            ScanEvent::Text(text) => (self.out)(StepEvent::Text(Cow::Borrowed(text))),
+            ScanEvent::Opened { name } => self.open(name),
             ScanEvent::Arguments(text) => {
-                if let Some(slot) = self.open {
-                    calls.append(slot, text, out, at);
+                if let Some(slot) = self.tracker.open {
+                    self.calls.append(slot, text, self.out, self.at);
                 }
             }
             ScanEvent::Restarted => {
-                if let Some(slot) = self.open {
-                    calls.restart_arguments(slot, out);
+                if let Some(slot) = self.tracker.open {
+                    self.calls.restart_arguments(slot, self.out);
                 }
             }
             ScanEvent::Sealed => {
-                if let Some(slot) = self.open.take() {
-                    self.sealed.push(slot);
-                    calls.seal_explicit(slot, out, at);
+                if let Some(slot) = self.tracker.open.take() {
+                    self.tracker.sealed.push(slot);
+                    self.calls.seal_explicit(slot, self.out, self.at);
                 }
             }
-            ScanEvent::Refused { reason: why, raw } => {
-                if self.open.is_none() {
-                    self.open("", calls, out, at);
-                }
-                let why = match ending {
-                    ReplyEnding::Complete => BrokenCall::Refused { message: why },
-                    ReplyEnding::Cut => {
-                        self.is_cut = true;
-                        BrokenCall::Cut
-                    }
-                };
-                if let Some(slot) = self.open.take() {
-                    calls.break_call(slot, why, Some(raw), out);
-                }
-            }
-            ScanEvent::Finding(finding) => {
-                let MarkupFinding { kind, offset, line, column, message } = finding;
-                let finding = format!("line {line}, column {column}: {message}");
-                let excerpt =
-                    visible_text.get(offset..).unwrap_or_default().lines().next().unwrap_or_default();
-                report(out, ProblemKind::CallMarkup { finding, kind }, at, excerpt, None);
-            }
+            ScanEvent::Refused { reason, raw } => self.refuse(reason, raw),
+            ScanEvent::Finding(finding) => self.report_finding(finding),
         }
     }
 
-    fn open(&mut self, name: &str, calls: &mut CallAssembler, out: EventSink<'_>, at: u64) {
-        self.open = Some(calls.open_text_block(name, out, at));
-        self.blocks += 1;
+    fn open(&mut self, name: &str) {
+        self.tracker.open = Some(self.calls.open_text_block(name, self.out, self.at));
+        self.tracker.blocks += 1;
+    }
+
+    fn refuse(&mut self, message: String, raw: &str) {
+        if self.tracker.open.is_none() {
+            self.open("");
+        }
+        let why = match self.ending {
+            ReplyEnding::Complete => BrokenCall::Refused { message },
+            ReplyEnding::Cut => {
+                self.tracker.is_cut = true;
+                BrokenCall::Cut
+            }
+        };
+        if let Some(slot) = self.tracker.open.take() {
+            self.calls.break_call(slot, why, Some(raw), self.out);
+        }
+    }
+
+    fn report_finding(&mut self, finding: MarkupFinding) {
+        let MarkupFinding { kind, offset, line, column, message } = finding;
+        let finding = format!("line {line}, column {column}: {message}");
+        let excerpt = self.visible_text.get(offset..).unwrap_or_default().lines().next().unwrap_or_default();
+        report(self.out, ProblemKind::CallMarkup { finding, kind }, self.at, excerpt, None);
     }
 }
 
