@@ -1,7 +1,7 @@
 //! Ids of calls as providers accept them.
 
 use crate::vocabulary::Call;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Room for a number behind an id, in bytes.
 const NUMBER_BYTES_MAX: usize = 12;
@@ -24,11 +24,13 @@ pub(super) enum CallIdForm {
 pub(super) struct CallIds {
     form: CallIdForm,
     used: HashSet<String>,
+    /// The next number behind an id that occurs again.
+    numbers: HashMap<String, u64>,
 }
 
 impl CallIds {
     pub(super) fn new(form: CallIdForm) -> Self {
-        Self { form, used: HashSet::new() }
+        Self { form, used: HashSet::new(), numbers: HashMap::new() }
     }
 
     /// Theirs if it fits and is free, else ours, else ours with a number.
@@ -41,12 +43,14 @@ impl CallIds {
         if self.used.insert(self.form.shape(&ours)) {
             return self.form.shape(&ours);
         }
-        let mut numbers = 2_u64..;
-        let free = numbers.find_map(|number| {
-            let id = self.form.shape(&format!("{ours}-{number}"));
-            (!self.used.contains(&id)).then_some(id)
-        });
-        self.take(free.unwrap_or(ours))
+        let next = self.numbers.entry(ours.clone()).or_insert(2);
+        loop {
+            let id = self.form.shape(&format!("{ours}-{next}"));
+            *next += 1;
+            if self.used.insert(id.clone()) {
+                return id;
+            }
+        }
     }
 
     fn take(&mut self, id: String) -> String {

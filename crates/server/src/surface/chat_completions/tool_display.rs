@@ -97,9 +97,10 @@ pub(crate) fn strip_start_cards(text: &str) -> String {
 
 /// Everything behind such a card, whose summary begins here. A card that is none of ours has other lines, or tags in them.
 fn card_end(from: &str) -> Option<&str> {
-    let (summary, from) = from.split_once(" …</summary>\n")?;
-    let (arguments, after) = from.split_once("\n</details>")?;
-    let is_data = |line: &str| !line.contains(['<', '\n']);
+    let (summary, from) = from.split_once('\n')?;
+    let (arguments, from) = from.split_once('\n')?;
+    let (summary, after) = (summary.strip_suffix(" …</summary>")?, from.strip_prefix("</details>")?);
+    let is_data = |line: &str| !line.contains('<');
     (is_data(summary) && is_data(arguments) && arguments.starts_with('{')).then_some(after)
 }
 

@@ -88,22 +88,20 @@ fn messages(request: &ModelRequest, profile: &UpstreamProfile) -> Vec<Value> {
             }
         }
     }
-    if !profile.user_after_tool {
-        part_users_from_tools(&mut out);
-    }
-    out
+    if profile.user_after_tool { out } else { part_users_from_tools(out) }
 }
 
 /// Mistral, and what is served with its templates: "Unexpected role 'user' after role 'tool'" (HTTP 400). Its own client puts
 /// the same word between (mistralai/mistral-vibe, `_ensure_assistant_after_tools`).
-fn part_users_from_tools(messages: &mut Vec<Value>) {
-    let mut at = 1;
-    while at < messages.len() {
-        if messages[at]["role"] == "user" && messages[at - 1]["role"] == "tool" {
-            messages.insert(at, json!({"role": "assistant", "content": "Understood."}));
+fn part_users_from_tools(messages: Vec<Value>) -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::with_capacity(messages.len());
+    for message in messages {
+        if message["role"] == "user" && out.last().is_some_and(|last| last["role"] == "tool") {
+            out.push(json!({"role": "assistant", "content": "Understood."}));
         }
-        at += 1;
+        out.push(message);
     }
+    out
 }
 
 /// The user may speak right after the pictures of tools, which are a message of the user's here: both are one.
