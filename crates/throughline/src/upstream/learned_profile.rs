@@ -10,8 +10,8 @@ use throughline_wire::{Dialect, ToolSchemaForm, UpstreamProfile};
 struct RefusalRule {
     /// The dialect that sends it; none for every one.
     dialect: Option<Dialect>,
-    /// It is sent with tools alone.
-    needs_tools: bool,
+    /// True for a request that has it: a refusal of another names something else.
+    is_sent: fn(&RefusedRequest<'_>) -> bool,
     /// By status and [text](super::error_body::UpstreamErrorBody::text).
     is_named: fn(u16, &str) -> bool,
     leave_out: fn(&mut UpstreamProfile),
@@ -20,35 +20,41 @@ struct RefusalRule {
 const RULES: [RefusalRule; 5] = [
     RefusalRule {
         dialect: Some(Dialect::OpenaiChat),
-        needs_tools: false,
+        is_sent: |_| true,
         is_named: failure::mentions_stream_options,
         leave_out: |profile| profile.include_usage = false,
     },
     RefusalRule {
         dialect: Some(Dialect::OpenaiResponses),
-        needs_tools: false,
+        is_sent: |_| true,
         is_named: failure::mentions_encrypted_reasoning,
         leave_out: |profile| profile.encrypted_reasoning = false,
     },
     RefusalRule {
         dialect: Some(Dialect::OpenaiChat),
-        needs_tools: false,
+        is_sent: |refused| has_user_after_tool(refused.body),
         is_named: failure::mentions_user_after_tool,
         leave_out: |profile| profile.user_after_tool = false,
     },
     RefusalRule {
         dialect: Some(Dialect::OpenaiChat),
-        needs_tools: false,
+        is_sent: |_| true,
         is_named: failure::mentions_max_completion_tokens,
         leave_out: |profile| profile.max_completion_tokens = true,
     },
     RefusalRule {
         dialect: None,
-        needs_tools: true,
+        is_sent: |refused| refused.tools == ToolsInRequest::Present,
         is_named: failure::mentions_tool_schema,
         leave_out: |profile| profile.tool_schemas = ToolSchemaForm::Plain,
     },
 ];
+
+/// True for messages in which the user speaks right after a tool's result (Chat Completions).
+fn has_user_after_tool(body: &Value) -> bool {
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    messages.windows(2).any(|pair| pair[0]["role"] == "tool" && pair[1]["role"] == "user")
+}
 
 /// Models that are remembered; one more, and all are asked anew.
 const MODELS_MAX: usize = 1_000;
@@ -87,7 +93,7 @@ impl LearnedProfile {
             (rule.leave_out)(&mut without);
             without != *refused.profile
                 && rule.dialect.is_none_or(|dialect| dialect == self.dialect)
-                && (!rule.needs_tools || refused.tools == ToolsInRequest::Present)
+                && (rule.is_sent)(refused)
                 && (rule.is_named)(status, refusal)
         });
         match named {
@@ -148,6 +154,20 @@ mod tests {
         let profile = check(Dialect::OpenaiChat, &refusals, true).get("m");
         assert_eq!((profile.include_usage, profile.tool_schemas), (false, ToolSchemaForm::Plain));
         assert!(profile.leave_out.contains("temperature"));
+    }
+
+    /// A template that takes no instructions complains with the same words.
+    #[test]
+    fn a_word_after_results_is_learned_only_where_the_user_follows_one() {
+        let refusal = "conversation roles must alternate user/assistant/user/assistant/...";
+        for (roles, is_learned) in [(["system", "user"], false), (["tool", "user"], true)] {
+            let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
+            let messages = roles.map(|role| json!({"role": role, "content": "Hi"}));
+            let (profile, body) = (&learned.get("m"), &json!({"messages": messages}));
+            let refused = RefusedRequest { model: "m", profile, tools: ToolsInRequest::Absent, body };
+            assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{roles:?}");
+            assert_eq!(learned.get("m").user_after_tool, !is_learned, "{roles:?}");
+        }
     }
 
     #[test]
