@@ -197,6 +197,11 @@ impl OpenQuestions {
         TurnId::new(self.questions.turn.as_str())
     }
 
+    /// The last event that the answer has shown.
+    pub(crate) fn after(&self) -> u64 {
+        self.questions.after
+    }
+
     /// Uses their code up. `None`: another request was first.
     ///
     /// # Errors

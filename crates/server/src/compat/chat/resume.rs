@@ -105,8 +105,8 @@ pub(super) async fn turn_awaiting_results(
 
     // Looked at apart: if the turn is not waiting, the projection of a new one begins with nothing.
     let now = project_up_to(state, turn, projection.new_answer(), u64::MAX).await?;
-    if !now.projection.waits_for_results() {
-        if now.projection.has_unseen_question() {
+    if !now.projection.calls().waits_for_results() {
+        if now.projection.calls().has_unseen_question() {
             // Nobody will come back to it.
             let _ = control.cancel().await;
         }
@@ -119,7 +119,7 @@ pub(super) async fn turn_awaiting_results(
         let _ = control.cancel().await;
         return Ok(None);
     }
-    let wanted = now.projection.client_call_ids();
+    let wanted = now.projection.calls().client_call_ids();
     let missing: Vec<String> = wanted
         .iter()
         .filter(|call| !answers.contains_key(*call))
@@ -137,16 +137,17 @@ pub(super) async fn turn_awaiting_results(
     }
     let answers: Vec<_> =
         wanted.into_iter().filter_map(|call| answers.remove(&call).map(|text| (call, text))).collect();
-    if state.hub.unpark(&principal.user, turn)? == UnparkOutcome::Ended {
-        return Ok(None);
-    }
-    let asks = now.projection.has_question();
+    let asks = now.projection.calls().has_question();
     // What came behind the handover has been shown to nobody: a person may have answered on the page.
     let TurnProjection { projection: mut turn_projection, after, message_id } =
-        match now.projection.handed_over_at() {
+        match now.projection.calls().handed_over_at() {
             Some(seq) => project_up_to(state, turn, projection.new_answer(), seq.0).await?,
             None => now,
         };
+    // Last: an error before it leaves the turn parked, for another try.
+    if state.hub.unpark(&principal.user, turn)? == UnparkOutcome::Ended {
+        return Ok(None);
+    }
     if asks {
         // The client that showed the calls could be asked in the text, whatever this request says of it.
         turn_projection = turn_projection.with_approval_channel(ApprovalChannel::Text);
@@ -190,20 +191,18 @@ pub(super) async fn turn_awaiting_answer(
     }
     let Some(open_questions) = open_questions else { return Ok(None) };
     let turn = open_questions.turn();
-    // Before the code is used up.
+    // Before the code is used up, and the turn taken from the parked ones.
     find_turn(state, user, &turn).await?;
+    // Whoever answers in words sees the next question in words, too.
+    let initial = projection.new_answer().with_approval_channel(ApprovalChannel::Text);
+    let TurnProjection { projection: mut turn_projection, after, message_id } =
+        project_up_to(state, &turn, initial, open_questions.after()).await?;
     let is_expired = state.hub.unpark(user, &turn)? == UnparkOutcome::Ended;
     let Some(questions) = open_questions.claim(state, user).await? else { return Ok(None) };
     // It was answered elsewhere, or its time was over: a yes or a no still asks for the rest of it, and anything else is new.
     if is_expired && matches!(read_reply(&input), QuestionReply::Words(_)) {
         return Ok(None);
     }
-    // Whoever answers in words sees the next question in words, too.
-    let initial = projection.new_answer().with_approval_channel(ApprovalChannel::Text);
-    let Ok(turn_projection) = project_up_to(state, &turn, initial, questions.after).await else {
-        return Ok(None);
-    };
-    let TurnProjection { projection: mut turn_projection, after, message_id } = turn_projection;
     turn_projection.resume_with_answer();
     *projection = turn_projection;
     Ok(Some(ResumableTurn {

@@ -1,7 +1,7 @@
 //! Errors in the format that OpenAI's clients read.
 
 use serde_json::{Value, json};
-use throughline_engine::{TurnFault, TurnStatus};
+use throughline_engine::{CallStatus, ToolResult, TurnFault, TurnStatus};
 
 /// `{"error": {...}}`: the body of a refused request, or a data line of a stream that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,32 @@ pub(crate) enum RetryHint {
     ByStatus,
     /// It does not, though the status looks as if.
     Never,
+}
+
+/// Why a call of which the client has a part cannot be run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BrokenCallCause<'a> {
+    /// It was refused with these words.
+    Refused(&'a str),
+    /// Its arguments were not JSON, and what they were mended to is not what was sent.
+    Mended,
+    /// The model had no tokens left.
+    Cut,
+    /// The turn ended, or called the model again, before it was complete.
+    Unfinished,
+    /// Somebody else has brought its result, and the turn goes on there.
+    AnsweredElsewhere,
+}
+
+impl<'a> BrokenCallCause<'a> {
+    /// The cause for a call that has ended so.
+    pub(crate) fn of(result: &'a ToolResult) -> Self {
+        if result.status == CallStatus::Success {
+            return Self::AnsweredElsewhere;
+        }
+        let words = result.error.as_ref().and_then(|error| error.message.as_ref().or(error.limit.as_ref()));
+        words.map_or(Self::Unfinished, |words| Self::Refused(words))
+    }
 }
 
 /// Default `Retry-After` in milliseconds for 429 and 503, which always have one.
@@ -93,13 +119,21 @@ impl ChatErrorBody {
         }
     }
 
-    /// A call of the client's own that had begun to arrive and cannot be run.
-    pub(crate) fn for_broken_call(name: &str, why: &str) -> Self {
+    /// A call of the client's own that had begun to arrive.
+    pub(crate) fn for_broken_call(name: &str, cause: BrokenCallCause<'_>) -> Self {
+        let reason = match cause {
+            BrokenCallCause::Refused(message) => message.trim_end_matches('.'),
+            BrokenCallCause::Mended => "its arguments were mended, and a part of them had been sent",
+            BrokenCallCause::Cut => "the limit of tokens has cut it off",
+            BrokenCallCause::Unfinished => "the turn ended before it was complete",
+            BrokenCallCause::AnsweredElsewhere => "its result has come from elsewhere",
+        };
+        let remedy = match cause {
+            BrokenCallCause::AnsweredElsewhere => "The answer goes on there.",
+            _ => "Send the request again.",
+        };
         Self {
-            message: format!(
-                "The call of `{name}` cannot be run: {}. Send the request again.",
-                why.trim_end_matches('.')
-            ),
+            message: format!("The call of `{name}` cannot be run: {reason}. {remedy}"),
             kind: "upstream_error".to_owned(),
             code: "broken_call".to_owned(),
             status: 502,

@@ -12,6 +12,7 @@ pub(crate) mod question;
 pub(crate) mod request;
 
 mod call_fragments;
+mod calls;
 mod chunk;
 mod completion;
 mod error;
@@ -21,6 +22,7 @@ mod markdown_marks;
 mod text_joiner;
 mod tool_display;
 
+pub(crate) use calls::{CallDelivery, TurnCalls};
 pub(crate) use chunk::{
     ChatChunk, ChatFinish, ChunkHead, ChunkWriter, STREAM_OPEN, ToolCallChunk, heartbeat,
 };
@@ -28,28 +30,16 @@ pub(crate) use completion::ChatCompletion;
 pub(crate) use error::InvalidRequestError;
 pub(crate) use error::{ChatErrorBody, RetryHint};
 
-use call_fragments::CallDraft;
 use chunk::add_usage;
+use error::BrokenCallCause;
 use question::CallQuestion;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use text_joiner::TextJoiner;
 use throughline::config::ToolRendering;
-use throughline_engine::{
-    BlockStart, CallStatus, Event, EventKind, EventSeq, QuestionKind, REQUESTER, ToolInput, ToolResult,
-    TurnFault, TurnStatus,
-};
-use throughline_wire::{CallId, CallKind, FinishReason, Usage};
-use tool_display::{DisplayedCall, StatusPhase};
-
-/// Code of a call whose client did not answer in time.
-const CLIENT_GONE: &str = "client_gone";
-
-/// Reasons why a call that the client has a part of cannot be run.
-const MENDED_CALL: &str = "its arguments were mended, and a part of them had been sent";
-const CUT_CALL: &str = "the limit of tokens has cut it off";
-const UNFINISHED_CALL: &str = "the turn ended before it was complete";
-const ANSWERED_CALL: &str = "its result has come from elsewhere";
+use throughline_engine::{BlockStart, Event, EventKind, QuestionKind, ToolResult, TurnFault, TurnStatus};
+use throughline_wire::{CallId, FinishReason, Usage};
+use tool_display::StatusPhase;
 
 /// Presence of a final chunk with token counts. OpenAI's own idiom `chunk.choices[0]` fails on that chunk, so it is
 /// sent only on request.
@@ -71,16 +61,6 @@ pub(crate) enum AnswerText {
     /// The last one's: what was said before a tool was called would stand in front of the JSON that is asked for, so it
     /// goes to the reasoning.
     LastStep,
-}
-
-/// Form in which calls of the client's own arrive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum CallDelivery {
-    /// Whole, once they are to be run.
-    #[default]
-    Whole,
-    /// While they are written, if that takes long.
-    Fragments,
 }
 
 /// End of one answer.
@@ -117,17 +97,7 @@ pub(crate) struct ChatProjection {
     answer_text: AnswerText,
     /// The text of the step that runs, if only the last one's is the answer: nobody knows yet whether it is.
     step_text: String,
-    approval_channel: ApprovalChannel,
-    call_delivery: CallDelivery,
-    /// The event with which the calls that the client is to run were handed over.
-    handed_over_at: Option<EventSeq>,
-    /// The client has not run a call of this step in time.
-    has_client_timed_out: bool,
-    /// The call that the client has a part of.
-    begun_call: Option<CallId>,
-    /// The calls of the turn so far, in order of appearance.
-    calls: Vec<ChatCall>,
-    step_ended: bool,
+    calls: TurnCalls,
     /// Where the deltas of an open block go.
     open: BTreeMap<u32, OutputChannel>,
     content: TextJoiner,
@@ -167,56 +137,6 @@ enum OutputChannel {
     Other,
 }
 
-/// A call as far as this surface looks at it.
-struct ChatCall {
-    id: CallId,
-    wire_name: String,
-    tool_name: String,
-    title: String,
-    order: (u32, u32),
-    input_summary: String,
-    arguments: String,
-    /// Of a call with JSON for the client's own tool.
-    draft: Option<CallDraft>,
-    phase: ChatCallPhase,
-    runner: ToolRunner,
-    handover: HandoverState,
-    question: Option<OpenQuestion>,
-}
-
-/// A question that is open.
-struct OpenQuestion {
-    approval_id: String,
-    arguments_hash: String,
-    question: String,
-    handover: HandoverState,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ChatCallPhase {
-    /// Arguments, a question, a place in the row.
-    NotStarted,
-    Started,
-    Closed,
-}
-
-/// State of a handover: once an earlier answer has handed a call or a question to the client, the reply is on its way
-/// and it is not handed over again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum HandoverState {
-    Delivered,
-    Pending,
-}
-
-/// Party that runs a call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ToolRunner {
-    /// The server, or a page that is connected to it.
-    Server,
-    /// The client that reads this answer.
-    Client,
-}
-
 impl ChatProjection {
     /// An answer of which nothing has been said.
     pub(crate) fn new(usage_chunk: UsageChunk, render: ToolRendering) -> Self {
@@ -225,13 +145,7 @@ impl ChatProjection {
             render,
             answer_text: AnswerText::EveryStep,
             step_text: String::new(),
-            approval_channel: ApprovalChannel::default(),
-            call_delivery: CallDelivery::default(),
-            handed_over_at: None,
-            has_client_timed_out: false,
-            begun_call: None,
-            calls: Vec::new(),
-            step_ended: false,
+            calls: TurnCalls::default(),
             open: BTreeMap::new(),
             content: TextJoiner::default(),
             refusal: TextJoiner::default(),
@@ -259,8 +173,8 @@ impl ChatProjection {
 
     /// JSON is read by programs, which would not find what a guard has changed; a question stands alone there.
     fn with_guard(mut self) -> Self {
-        let may_ask =
-            self.approval_channel == ApprovalChannel::Text && self.answer_text == AnswerText::EveryStep;
+        let may_ask = self.calls.approval_channel() == ApprovalChannel::Text
+            && self.answer_text == AnswerText::EveryStep;
         self.content = if may_ask { TextJoiner::guarded() } else { TextJoiner::default() };
         self
     }
@@ -271,19 +185,21 @@ impl ChatProjection {
 
     /// The same, and questions are put there.
     #[must_use]
-    pub(crate) fn with_approval_channel(self, channel: ApprovalChannel) -> Self {
-        Self { approval_channel: channel, ..self }.with_guard()
+    pub(crate) fn with_approval_channel(mut self, channel: ApprovalChannel) -> Self {
+        self.calls.set_approval_channel(channel);
+        self.with_guard()
     }
 
     /// The same, and calls of the client's own arrive so.
     #[must_use]
-    pub(crate) fn with_call_delivery(self, call_delivery: CallDelivery) -> Self {
-        Self { call_delivery, ..self }
+    pub(crate) fn with_call_delivery(mut self, delivery: CallDelivery) -> Self {
+        self.calls.set_delivery(delivery);
+        self
     }
 
     /// True for a question that the format cannot express, so that nobody will answer it.
     pub(crate) fn cannot_ask(&self, question: QuestionKind) -> bool {
-        match self.approval_channel {
+        match self.calls.approval_channel() {
             ApprovalChannel::Events => false,
             // What a running tool asks is filled in or done elsewhere; a chat window has a yes and a no.
             ApprovalChannel::Text => question != QuestionKind::Call,
@@ -295,8 +211,8 @@ impl ChatProjection {
     pub(crate) fn new_answer(&self) -> Self {
         Self::new(self.usage_chunk, self.render)
             .with_text(self.answer_text)
-            .with_approval_channel(self.approval_channel)
-            .with_call_delivery(self.call_delivery)
+            .with_approval_channel(self.calls.approval_channel())
+            .with_call_delivery(self.calls.delivery())
     }
 
     /// The first piece, to be sent before anything is known of the answer.
@@ -312,42 +228,20 @@ impl ChatProjection {
     /// The client brings the results of the calls that it was given.
     pub(crate) fn resume_with_results(&mut self) {
         self.started = false;
-        for call in self.calls.iter_mut().filter(|call| call.waits_for_client()) {
-            call.handover = HandoverState::Delivered;
-        }
+        self.calls.mark_calls_delivered();
     }
 
     /// The client brings the answer to the questions that it was given.
     pub(crate) fn resume_with_answer(&mut self) {
         self.started = false;
-        for open_question in self.calls.iter_mut().filter_map(|call| call.question.as_mut()) {
-            open_question.handover = HandoverState::Delivered;
-        }
+        self.calls.mark_questions_delivered();
     }
 
     /// The questions that the answer is to end with, once the turn waits for nothing else. They are put with
     /// [`end_with_question`](Self::end_with_question), and nothing follows them. Calls of the client's own come first: it may
     /// have a part of one already.
     pub(crate) fn questions(&self) -> Vec<CallQuestion> {
-        let is_due = self.approval_channel == ApprovalChannel::Text
-            && self.ended.is_none()
-            && self.step_ended
-            && self.open_calls().all(|call| call.question.is_some())
-            // One of these that is still open has been answered already, and the log is about to say so.
-            && self.calls.iter().filter_map(|call| call.question.as_ref()).all(|open| open.handover == HandoverState::Pending);
-        if !is_due {
-            return Vec::new();
-        }
-        let mut questions: Vec<(&ChatCall, &OpenQuestion)> =
-            self.calls.iter().filter_map(|call| Some((call, call.question.as_ref()?))).collect();
-        questions.sort_by_key(|(call, _)| call.order);
-        let question = |(call, open_question): (&ChatCall, &OpenQuestion)| CallQuestion {
-            approval_id: open_question.approval_id.clone(),
-            arguments_hash: open_question.arguments_hash.clone(),
-            question: open_question.question.clone(),
-            arguments: serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments)),
-        };
-        questions.into_iter().map(question).collect()
+        if self.ended.is_some() { Vec::new() } else { self.calls.due_questions() }
     }
 
     /// Ends the answer with this text, which asks.
@@ -376,19 +270,13 @@ impl ChatProjection {
         self.render_event(event, &mut out);
         if let EventKind::StreamEnd { status, .. } = event.kind {
             self.end(status, &mut out);
-        } else if let EventKind::ToolResult(result) = &event.kind
-            && self.begun_call.is_some()
-            && self.begun_call == event.tool_id
-            && !self.is_failed_step()
-        {
-            let end = match result.status {
-                CallStatus::Success => AnswerEnd::AnsweredElsewhere,
+        } else if let Some(cause) = self.calls.broken_by(event) {
+            let end = match cause {
+                BrokenCallCause::AnsweredElsewhere => AnswerEnd::AnsweredElsewhere,
                 _ => AnswerEnd::BrokenCall,
             };
-            self.break_off(broken_call_text(result), end, &mut out);
-        } else if matches!(event.kind, EventKind::StepStart { .. }) && self.begun_call.is_some() {
-            self.break_off(UNFINISHED_CALL, AnswerEnd::BrokenCall, &mut out);
-        } else if self.waits_for_nothing_else() && self.client_calls().all(ChatCall::is_undelivered) {
+            self.break_off(cause, end, &mut out);
+        } else if self.calls.is_handover_due() {
             self.hand_over_calls(&mut out);
         }
         out
@@ -403,170 +291,18 @@ impl ChatProjection {
         self.ended
     }
 
-    /// True while the turn, as far as its events are known, waits for results of the client's own calls.
-    pub(crate) fn waits_for_results(&self) -> bool {
-        self.step_ended && self.calls.iter().any(ChatCall::waits_for_client)
-    }
-
-    /// True if besides it waits at most for answers that the client can give in another message.
-    fn waits_for_nothing_else(&self) -> bool {
-        let is_asked =
-            |call: &ChatCall| self.approval_channel == ApprovalChannel::Text && call.question.is_some();
-        self.waits_for_results() && self.open_calls().all(|call| call.waits_for_client() || is_asked(call))
-    }
-
-    /// True if a person is asked about a call.
-    pub(crate) fn has_question(&self) -> bool {
-        self.calls.iter().any(|call| call.question.is_some())
-    }
-
-    /// True if the client has let its time for calls pass before it was shown the question about another.
-    pub(crate) fn has_unseen_question(&self) -> bool {
-        self.has_client_timed_out && self.has_question()
-    }
-
-    /// Where an answer ended with the calls that the turn waits for.
-    pub(crate) fn handed_over_at(&self) -> Option<EventSeq> {
-        self.handed_over_at
-    }
-
-    /// The end of the turn follows, and says why.
-    fn is_failed_step(&self) -> bool {
-        let failures = [FinishReason::Length, FinishReason::ContentFilter, FinishReason::Error];
-        self.step_ended && self.finish.is_some_and(|finish| failures.contains(&finish))
-    }
-
-    fn open_calls(&self) -> impl Iterator<Item = &ChatCall> {
-        self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed)
-    }
-
-    /// The calls that the client is to run, in order.
-    pub(crate) fn client_call_ids(&self) -> Vec<CallId> {
-        self.client_calls().map(|call| call.id.clone()).collect()
-    }
-
-    fn client_calls(&self) -> impl Iterator<Item = &ChatCall> {
-        let mut calls: Vec<&ChatCall> = self.calls.iter().filter(|call| call.waits_for_client()).collect();
-        calls.sort_by_key(|call| call.order);
-        calls.into_iter()
+    /// The calls of the turn, as far as its events are known.
+    pub(crate) fn calls(&self) -> &TurnCalls {
+        &self.calls
     }
 
     /// Tracks the state of the turn, independent of the output.
     fn track(&mut self, event: &Event) {
-        if is_answer_content(&event.kind) {
-            self.started = true;
+        self.started |= is_answer_content(&event.kind);
+        if let EventKind::StepEnd { finish, .. } = &event.kind {
+            self.finish = *finish;
         }
-        match &event.kind {
-            EventKind::StepStart { .. } => {
-                self.step_ended = false;
-                self.handed_over_at = None;
-                self.has_client_timed_out = false;
-            }
-            EventKind::StepEnd { finish, .. } => {
-                self.step_ended = true;
-                self.finish = *finish;
-            }
-            EventKind::ToolUse {
-                tool_name,
-                wire_name,
-                title,
-                source,
-                slot,
-                position,
-                input_summary,
-                call_kind,
-                ..
-            } => {
-                let Some(id) = event.tool_id.clone() else { return };
-                // A tool from elsewhere is shown by its name: its title is whatever its source wants.
-                let is_foreign = source.starts_with("mcp:") || source == "client";
-                let may_begin = source == REQUESTER
-                    && *call_kind == CallKind::Function
-                    && self.call_delivery == CallDelivery::Fragments;
-                self.calls.push(ChatCall {
-                    id,
-                    wire_name: wire_name.as_str().to_owned(),
-                    tool_name: tool_name.as_str().to_owned(),
-                    title: if is_foreign { String::new() } else { title.clone() },
-                    order: (*position, slot.0),
-                    input_summary: input_summary.clone(),
-                    arguments: String::new(),
-                    draft: may_begin.then(|| CallDraft::new(event.timestamp)),
-                    phase: ChatCallPhase::NotStarted,
-                    runner: ToolRunner::Server,
-                    handover: HandoverState::Pending,
-                    question: None,
-                });
-            }
-            EventKind::ToolInputDelta { delta, .. } => {
-                if let Some(draft) = self.call_mut(event).and_then(|call| call.draft.as_mut()) {
-                    draft.push(delta);
-                }
-            }
-            EventKind::ToolInput(input) => {
-                if let Some(call) = self.call_mut(event) {
-                    call.arguments = arguments_text(input);
-                    call.input_summary.clone_from(&input.input_summary);
-                }
-            }
-            EventKind::ToolInputReset | EventKind::ToolRedefined { .. } => {
-                if let Some(call) = self.call_mut(event) {
-                    call.phase = ChatCallPhase::NotStarted;
-                    call.question = None;
-                    if let (EventKind::ToolInputReset, Some(draft)) = (&event.kind, &mut call.draft) {
-                        draft.reset();
-                    }
-                }
-            }
-            EventKind::ApprovalRequest { approval_id, kind, question, arguments_hash, .. }
-                if *kind == QuestionKind::Call =>
-            {
-                let open_question = OpenQuestion {
-                    approval_id: approval_id.as_str().to_owned(),
-                    arguments_hash: arguments_hash.clone(),
-                    question: question.clone(),
-                    handover: HandoverState::Pending,
-                };
-                if let Some(call) = self.call_mut(event) {
-                    call.question = Some(open_question);
-                }
-            }
-            EventKind::ApprovalResolved { approval_id, .. } => {
-                let is_it =
-                    |open_question: &mut OpenQuestion| open_question.approval_id == approval_id.as_str();
-                if let Some(call) = self.call_mut(event) {
-                    call.question.take_if(is_it);
-                }
-            }
-            EventKind::ToolStart { client_id, .. } => {
-                let is_theirs = client_id.as_deref() == Some(REQUESTER);
-                if let Some(call) = self.call_mut(event) {
-                    call.phase = ChatCallPhase::Started;
-                    call.runner = if is_theirs { ToolRunner::Client } else { ToolRunner::Server };
-                }
-            }
-            EventKind::ToolResult(result) => {
-                if let Some(call) = self.call_mut(event) {
-                    call.phase = ChatCallPhase::Closed;
-                    call.question = None;
-                    call.draft = None;
-                    if call.runner == ToolRunner::Client {
-                        self.handed_over_at = None;
-                    }
-                }
-                self.has_client_timed_out |=
-                    result.error.as_ref().is_some_and(|error| error.code == CLIENT_GONE);
-            }
-            _ => {}
-        }
-        if self.handed_over_at.is_none() && self.waits_for_nothing_else() {
-            self.handed_over_at = Some(event.seq);
-        }
-    }
-
-    fn call_mut(&mut self, event: &Event) -> Option<&mut ChatCall> {
-        let id = event.tool_id.as_ref()?;
-        self.calls.iter_mut().rev().find(|call| call.id == *id)
+        self.calls.track(event);
     }
 
     #[deny(clippy::wildcard_enum_match_arm)]
@@ -597,7 +333,7 @@ impl ChatProjection {
             EventKind::ToolStart { .. } => self.render_start(event, out),
             EventKind::ToolResult(result) => self.render_result(event, result, out),
             // It stands at the end of the answer; what a running tool asks cannot be answered there.
-            EventKind::ApprovalRequest { .. } if self.approval_channel == ApprovalChannel::Text => {
+            EventKind::ApprovalRequest { .. } if self.calls.approval_channel() == ApprovalChannel::Text => {
                 out.push(event_chunk(event, None))
             }
             EventKind::ApprovalRequest { question, .. } => {
@@ -624,7 +360,7 @@ impl ChatProjection {
             | EventKind::SessionStats(_)
             | EventKind::StreamEnd { .. } => out.push(event_chunk(event, None)),
             EventKind::StepStart { .. } => self.move_step_text_to_reasoning(out),
-            EventKind::ToolInputDelta { .. } => self.stream_arguments(event, out),
+            EventKind::ToolInputDelta { .. } => out.extend(self.calls.fragment(event)),
             // What the model alone is told is shown to nobody.
             EventKind::ModelText { .. } | EventKind::Unrecognised => {}
             _ => out.push(event_chunk(event, None)),
@@ -707,11 +443,11 @@ impl ChatProjection {
     }
 
     fn render_start(&mut self, event: &Event, out: &mut Vec<ChatChunk>) {
-        let Some(call) = self.call_of(event).filter(|call| call.runner == ToolRunner::Server) else {
+        let Some(call) = self.calls.server_call(event) else {
             out.push(event_chunk(event, None));
             return;
         };
-        let id = call_id::to_public(&call.id);
+        let id = call.public_id();
         let display = call.display(&id);
         let text = match self.render {
             ToolRendering::None | ToolRendering::Vcp => String::new(),
@@ -735,11 +471,11 @@ impl ChatProjection {
 
     fn render_result(&mut self, event: &Event, result: &ToolResult, out: &mut Vec<ChatChunk>) {
         // A result that the client itself has sent is no news to it.
-        let Some(call) = self.call_of(event).filter(|call| call.runner == ToolRunner::Server) else {
+        let Some(call) = self.calls.server_call(event) else {
             out.push(event_chunk(event, None));
             return;
         };
-        let id = call_id::to_public(&call.id);
+        let id = call.public_id();
         let display = call.display(&id);
         let line = match self.render {
             ToolRendering::None => String::new(),
@@ -777,11 +513,6 @@ impl ChatProjection {
         self.flush_held(out);
     }
 
-    fn call_of(&self, event: &Event) -> Option<&ChatCall> {
-        let id = event.tool_id.as_ref()?;
-        self.calls.iter().rev().find(|call| call.id == *id)
-    }
-
     /// Shows what was held back, where no block is open that it would tear apart.
     fn flush_held(&mut self, out: &mut Vec<ChatChunk>) {
         let is_open = |channel| self.open.values().any(|open| *open == channel);
@@ -798,53 +529,23 @@ impl ChatProjection {
         }
     }
 
-    /// The client's own call that takes long to write is sent as it comes.
-    fn stream_arguments(&mut self, event: &Event, out: &mut Vec<ChatChunk>) {
-        let is_begun = self.begun_call.is_some();
-        if is_begun && self.begun_call != event.tool_id {
-            return;
-        }
-        let Some(call) = self.call_mut(event) else { return };
-        let draft = call.draft.as_mut().filter(|draft| is_begun || draft.is_slow(event.timestamp));
-        let Some(arguments) = draft.and_then(CallDraft::fragment) else { return };
-        if is_begun {
-            out.push(ChatChunk::CallArguments(arguments));
-        } else {
-            out.push(ChatChunk::Call(call.chunk(0, arguments)));
-            self.begun_call.clone_from(&event.tool_id);
-        }
-    }
-
     /// The turn waits for the client: it gets its calls, and this answer is over.
     fn hand_over_calls(&mut self, out: &mut Vec<ChatChunk>) {
         self.open.clear();
         self.flush_held(out);
         self.flush_step_text(out);
-        let is_begun = |call: &&ChatCall| self.begun_call.as_ref() == Some(&call.id);
-        let (begun, others): (Vec<&ChatCall>, Vec<&ChatCall>) = self.client_calls().partition(is_begun);
-        if self.begun_call.is_some() && begun.is_empty() {
-            return self.break_off(UNFINISHED_CALL, AnswerEnd::BrokenCall, out);
+        match self.calls.hand_over() {
+            Ok(mut chunks) => out.append(&mut chunks),
+            Err(cause) => return self.break_off(cause, AnswerEnd::BrokenCall, out),
         }
-        let mut chunks = Vec::new();
-        for (index, call) in begun.into_iter().chain(others).enumerate() {
-            match call.draft.as_ref().filter(|_| is_begun(&call)).map(|draft| draft.rest(&call.arguments)) {
-                Some(Some(rest)) => chunks.push(ChatChunk::CallArguments(rest.to_owned())),
-                Some(None) => return self.break_off(MENDED_CALL, AnswerEnd::BrokenCall, out),
-                None => chunks.push(ChatChunk::Call(call.chunk(index, call.arguments.clone()))),
-            }
-        }
-        out.append(&mut chunks);
-        self.begun_call = None;
         self.finish_with(ChatFinish::ToolCalls, out);
         self.ended = Some(AnswerEnd::ToolCalls);
     }
 
     /// The client has a part of a call that cannot be run, and nothing can take it back: an error, so that no client runs it.
-    fn break_off(&mut self, why: &str, end: AnswerEnd, out: &mut Vec<ChatChunk>) {
-        let begun = self.begun_call.take();
-        let call = self.calls.iter().find(|call| Some(&call.id) == begun.as_ref());
-        let name = call.map(|call| call.wire_name.clone());
-        self.fail(ChatErrorBody::for_broken_call(&name.unwrap_or_default(), why), end, out);
+    fn break_off(&mut self, cause: BrokenCallCause<'_>, end: AnswerEnd, out: &mut Vec<ChatChunk>) {
+        let name = self.calls.take_begun().unwrap_or_default();
+        self.fail(ChatErrorBody::for_broken_call(&name, cause), end, out);
     }
 
     fn fail(&mut self, error: ChatErrorBody, end: AnswerEnd, out: &mut Vec<ChatChunk>) {
@@ -856,9 +557,10 @@ impl ChatProjection {
     fn end(&mut self, status: TurnStatus, out: &mut Vec<ChatChunk>) {
         self.flush_step_text(out);
         let is_failure = matches!(status, TurnStatus::Error | TurnStatus::Interrupted);
-        if self.begun_call.is_some() && !is_failure {
-            let why = if status == TurnStatus::Length { CUT_CALL } else { UNFINISHED_CALL };
-            return self.break_off(why, AnswerEnd::TurnEnded, out);
+        if self.calls.has_begun() && !is_failure {
+            let is_cut = status == TurnStatus::Length;
+            let cause = if is_cut { BrokenCallCause::Cut } else { BrokenCallCause::Unfinished };
+            return self.break_off(cause, AnswerEnd::TurnEnded, out);
         }
         self.ended = Some(AnswerEnd::TurnEnded);
         match (status, self.finish) {
@@ -885,44 +587,6 @@ impl ChatProjection {
     }
 }
 
-impl ChatCall {
-    fn chunk(&self, index: usize, arguments: String) -> ToolCallChunk {
-        let (id, name) = (call_id::to_public(&self.id), self.wire_name.clone());
-        ToolCallChunk { index, id, name, arguments }
-    }
-
-    fn waits_for_client(&self) -> bool {
-        self.phase == ChatCallPhase::Started && self.runner == ToolRunner::Client
-    }
-
-    fn is_undelivered(&self) -> bool {
-        self.handover == HandoverState::Pending
-    }
-
-    fn display<'a>(&'a self, id: &'a str) -> DisplayedCall<'a> {
-        DisplayedCall {
-            id,
-            name: &self.tool_name,
-            title: &self.title,
-            input_summary: &self.input_summary,
-            arguments: &self.arguments,
-        }
-    }
-}
-
-/// Why a call that has ended so cannot be run.
-fn broken_call_text(result: &ToolResult) -> &str {
-    match (&result.error, result.status) {
-        (_, CallStatus::Success) => ANSWERED_CALL,
-        (Some(error), _) => match (&error.message, &error.limit) {
-            (Some(message), _) => message,
-            (None, Some(limit)) => limit,
-            (None, None) => UNFINISHED_CALL,
-        },
-        (None, _) => UNFINISHED_CALL,
-    }
-}
-
 /// True for content that a client would notice if it were retracted.
 fn is_answer_content(kind: &EventKind) -> bool {
     match kind {
@@ -931,15 +595,6 @@ fn is_answer_content(kind: &EventKind) -> bool {
         }
         EventKind::ToolUse { .. } | EventKind::ToolStart { .. } | EventKind::ToolResult(_) => true,
         _ => false,
-    }
-}
-
-/// The argument text that a call runs with.
-fn arguments_text(input: &ToolInput) -> String {
-    match (&input.text, &input.arguments, &input.raw) {
-        (Some(text), _, _) => text.clone(),
-        (None, Some(value), _) => value.to_string(),
-        (None, None, raw) => raw.clone().unwrap_or_default(),
     }
 }
 

@@ -62,7 +62,7 @@ fn project(seen: &[Event], fresh: &[Event], usage: UsageChunk, render: ToolRende
     for event in &fresh[used..] {
         assert_eq!(projection.push(event), [], "behind the end");
     }
-    let calls = projection.client_call_ids();
+    let calls = projection.calls().client_call_ids();
     ProjectedAnswer { bytes, whole, used, ended: projection.ended(), calls }
 }
 
@@ -364,6 +364,11 @@ fn a_call_of_the_clients_own_arrives_while_it_is_written() {
         r#"{"type":"error","code":"overloaded","what":"The model is overloaded.","why":"","remedy":"Try again.","retryable":true}
 {"type":"stream_end","status":"error"}"#,
     );
+    let elsewhere = r#"
+{"type":"tool_input","arguments":{"path":"a","text":"one two"},"text":"{\"path\": \"a\", \"text\": \"one two\"}","seal":"explicit"}
+{"type":"tool_result","status":"success"}"#;
+    let goes_on_there =
+        "The call of `write` cannot be run: its result has come from elsewhere. The answer goes on there.";
     let cannot = |why: &str| format!("The call of `write` cannot be run: {why}. Send the request again.");
     for (rest, ended, code, message) in [
         (refused, AnswerEnd::BrokenCall, "broken_call", cannot("`path` is missing")),
@@ -374,6 +379,7 @@ fn a_call_of_the_clients_own_arrives_while_it_is_written() {
             cannot("its arguments were mended, and a part of them had been sent"),
         ),
         (cut, AnswerEnd::TurnEnded, "broken_call", cannot("the limit of tokens has cut it off")),
+        (elsewhere, AnswerEnd::AnsweredElsewhere, "broken_call", goes_on_there.to_owned()),
         (&lost, AnswerEnd::TurnEnded, "upstream_error", "The model is overloaded. Try again.".to_owned()),
     ] {
         let told = written(&pieces, 2_000, rest);
