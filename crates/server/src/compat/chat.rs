@@ -20,8 +20,8 @@ use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use crate::surface::chat_completions::question::CallQuestion;
 use crate::surface::chat_completions::request::{
-    AccountFields, ApprovalPreference, ChatRequest, ChatTranscript, DeclaredTool, DeliveryMode,
-    InputModalities, UploadedFile, UpstreamApi, referenced_files,
+    AccountFields, ApprovalPreference, ChatRequest, DeclaredTool, DeliveryMode, InputModalities,
+    UploadedFile, UpstreamApi, referenced_files,
 };
 use crate::surface::chat_completions::{
     AnswerText, ApprovalChannel, CallDelivery, ChatProjection, ChunkHead, InvalidRequestError, UsageChunk,
@@ -39,7 +39,7 @@ use throughline::config::ToolRendering;
 use throughline::tools::ToolToggle;
 use throughline::{Agent, ApprovalMode, ClientToolSpec, PersonaMode, TurnRequest, Upstream};
 use throughline_engine::TurnId;
-use throughline_wire::{ClosedStep, Dialect, Message, UserPart};
+use throughline_wire::{Dialect, UserPart};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -116,7 +116,7 @@ async fn run_completion(
     let modalities = upstream.as_ref().map(input_modalities).unwrap_or_default();
     let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned(), modalities)?;
     drop(body);
-    check_limits(&state, &request.transcript, request.instructions.as_deref())?;
+    check_message(&state, &request.transcript.input)?;
     if request.conversation_id.is_none()
         && let Some(id) = headers.get(CONVERSATION_HEADER).and_then(|id| id.to_str().ok())
     {
@@ -180,34 +180,15 @@ fn answer_text_mode(agents: &[Agent], selector: &ModelSelector, request: &ChatRe
     if request.sampling.wants_json() && may_call { AnswerText::LastStep } else { AnswerText::EveryStep }
 }
 
-/// Text, that is: pictures and files have a limit of their own.
-fn check_limits(state: &AppState, talk: &ChatTranscript, instructions: Option<&str>) -> Result<(), ApiError> {
-    let parts = |parts: &[UserPart]| -> usize {
-        let text = parts.iter().map(|part| match part {
-            UserPart::Text { text } => text.len(),
-            UserPart::Image(_) | UserPart::File { .. } => 0,
-        });
-        text.sum()
-    };
-    let step = |step: &ClosedStep| -> usize {
-        let calls = step.calls.iter().map(|(call, outcome)| {
-            call.arguments_text().len() + outcome.output().map_or(0, |output| output.text.len())
-        });
-        step.text.len() + step.thinking.len() + calls.sum::<usize>()
-    };
-    let history = talk.history.iter().map(|message| match message {
-        Message::User(input) => parts(input),
-        Message::Step(closed) => step(closed),
+/// Text, that is: pictures and files have a limit of their own, and so has the whole chat.
+fn check_message(state: &AppState, input: &[UserPart]) -> Result<(), ApiError> {
+    let texts = input.iter().map(|part| match part {
+        UserPart::Text { text } => text.len(),
+        UserPart::Image(_) | UserPart::File { .. } => 0,
     });
-    let history = instructions.map_or(0, str::len) + history.sum::<usize>();
-    let limits = &state.limits;
-    for (bytes, name, max) in [
-        (parts(&talk.input), "message_bytes_max", limits.message_bytes_max),
-        (history, "history_bytes_max", limits.history_bytes_max),
-    ] {
-        if bytes > max as usize {
-            return Err(over_limit("messages", name, max));
-        }
+    let max = state.limits.message_bytes_max;
+    if texts.sum::<usize>() > max as usize {
+        return Err(over_limit("messages", "message_bytes_max", max));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use throughline::{Event, StoredTurn};
 use throughline_engine::{EventSeq, StepProviderState};
 use throughline_store::{LogError, PathTurn, TurnParent};
-use throughline_wire::Message;
+use throughline_wire::{Message, UserPart};
 
 /// Records read at once to fold them.
 const RECORDS_PER_READ: usize = 1_024;
@@ -23,6 +23,24 @@ impl<E: Into<ApiError>> std::convert::From<E> for HistoryError {
     fn from(error: E) -> Self {
         Self::Error(error.into())
     }
+}
+
+/// Text of a history, in bytes.
+pub(super) fn text_bytes(history: &[Message]) -> usize {
+    let of_part = |part: &UserPart| match part {
+        UserPart::Text { text } => text.len(),
+        UserPart::Image(_) | UserPart::File { .. } => 0,
+    };
+    let of_message = |message: &Message| match message {
+        Message::User(parts) => parts.iter().map(of_part).sum::<usize>(),
+        Message::Step(step) => {
+            let calls = step.calls.iter().map(|(call, outcome)| {
+                call.arguments_text().len() + outcome.output().map_or(0, |output| output.text.len())
+            });
+            step.text.len() + step.thinking.len() + calls.sum::<usize>()
+        }
+    };
+    history.iter().map(of_message).sum()
 }
 
 impl Hub {

@@ -1,10 +1,10 @@
 //! Turns that wait for a person or a client alone, on whatever route they were begun.
 //!
 //! Such a turn runs nothing and costs no more than its memory, so it is *parked*: it does not count against
-//! `turns_per_key_max`. A key has at most `parked_turns_per_key_max` of them. Over that the oldest that waits for a client
-//! is ended, with a notice that says so; a request that comes for it later is answered by a new turn from its own messages.
-//! One that waits for a person is never ended for another: where all do, the question of the newest is denied, with the
-//! name of the limit.
+//! `turns_per_key_max`. A key has at most `parked_turns_per_key_max` of them, and more than one only if all of them were begun with
+//! at most `parked_text_bytes_per_key_max` of text. Over that the oldest that waits for a client is ended, with a notice that says so; a
+//! request that comes for it later is answered by a new turn from its own messages. One that waits for a person is never ended for
+//! another: where all do, the question of the newest is denied, with the name of the limit.
 //!
 //! The turn itself says when it waits and when it goes on ([`Hub::set_wait`]). A surface that ends an answer parks its turn
 //! at once ([`Hub::park`]), so that whoever has read the answer may begin the next one, and takes it back before it gives
@@ -19,13 +19,16 @@ use throughline::{CommandAck, TurnControl};
 use throughline_engine::{ApprovalDecision, TurnId, TurnWait};
 use utoipa::ToSchema;
 
-/// Notice of a turn that was ended to make room.
-const EVICTED_TEXT: &str =
-    "Ended by the server: nobody went on with this turn, and newer ones wait (parked_turns_per_key_max).";
+/// Notice of a turn that was ended to make room, over this limit.
+fn evicted_text(limit: &str) -> String {
+    format!("Ended by the server: nobody went on with this turn, and newer ones wait ({limit}).")
+}
 
-/// Reason of a denial where as many questions wait as may.
-const REFUSED_TEXT: &str =
-    "Nobody is asked: as many questions as may (parked_turns_per_key_max) wait for an answer already.";
+/// Reason of a denial where as many questions wait as may, by this limit.
+fn refused_text(limit: &str) -> String {
+    format!("Nobody is asked: as many questions as may ({limit}) wait for an answer already.")
+}
+
 /// Notice of a turn whose conversation has gone on without what it waited for.
 const SUPERSEDED_TEXT: &str =
     "Ended by a new message: what this turn waited for did not come, and what was not started does not run.";
@@ -66,9 +69,9 @@ pub(super) struct ParkedState {
 /// Way to make room where one turn too many waits.
 enum MadeRoom {
     /// A client's call is given up.
-    End(TurnId, TurnControl),
+    End(TurnId, TurnControl, &'static str),
     /// The newest question is denied.
-    Refuse(TurnControl),
+    Refuse(TurnControl, &'static str),
 }
 
 /// Result of trying to continue a parked turn.
@@ -127,16 +130,23 @@ impl Hub {
         turns.parked_counter = number;
         let made_room = self.make_room(&mut turns, &limit_key);
         drop(turns);
-        match made_room {
-            None => {}
-            Some(MadeRoom::End(turn, control)) => drop(tokio::spawn(async move {
-                tracing::info!(turn_id = turn.as_str(), "a parked turn is ended: newer ones wait");
-                // If it has ended meanwhile, all the better.
-                let _ = control.cancel_because(EVICTED_TEXT).await;
-            })),
-            Some(MadeRoom::Refuse(control)) => drop(tokio::spawn(async move {
-                let _ = control.answer_all(ApprovalDecision::Deny, Some(REFUSED_TEXT.to_owned())).await;
-            })),
+        for made_room in made_room {
+            drop(tokio::spawn(async move {
+                match made_room {
+                    MadeRoom::End(turn, control, limit) => {
+                        tracing::info!(
+                            turn_id = turn.as_str(),
+                            limit,
+                            "a parked turn is ended: newer ones wait"
+                        );
+                        // If it has ended meanwhile, all the better.
+                        let _ = control.cancel_because(evicted_text(limit)).await;
+                    }
+                    MadeRoom::Refuse(control, limit) => {
+                        let _ = control.answer_all(ApprovalDecision::Deny, Some(refused_text(limit))).await;
+                    }
+                }
+            }));
         }
     }
 
@@ -179,34 +189,54 @@ impl Hub {
         Ok(UnparkOutcome::Running)
     }
 
-    /// Finds what to do if one turn of a key too many waits.
-    fn make_room(
-        &self,
-        turns: &mut super::TurnTable,
-        limit_key: &(String, Option<String>),
-    ) -> Option<MadeRoom> {
-        let max = self.0.limits.parked_turns_per_key_max as usize;
+    /// Finds what to do if a key's turns that wait are too many, or hold too much.
+    fn make_room(&self, turns: &mut super::TurnTable, limit_key: &(String, Option<String>)) -> Vec<MadeRoom> {
+        let limits = &self.0.limits;
         let of_key = |entry: &TurnEntry| {
             (&entry.info.user, &entry.info.counted_as) == (&limit_key.0, &limit_key.1)
                 && entry.parked.as_ref().is_some_and(|parked| !parked.evicted)
         };
         let mut parked: Vec<(&TurnId, &mut TurnEntry)> =
             turns.iter_mut().filter(|(_, entry)| of_key(entry)).collect();
-        if parked.len() <= max {
-            return None;
-        }
-        // One is added at a time, so one is enough.
         parked.sort_by_key(|(_, entry)| entry.parked.as_ref().map(|parked| parked.number));
+        let exceeded = |count: usize, text_bytes: usize| {
+            if count > limits.parked_turns_per_key_max as usize {
+                Some("parked_turns_per_key_max")
+            } else if count > 1 && text_bytes as u64 > limits.parked_text_bytes_per_key_max {
+                Some("parked_text_bytes_per_key_max")
+            } else {
+                None
+            }
+        };
+        let Some((newest_id, newest)) = parked.pop() else { return Vec::new() };
         let waits_for_client = |entry: &TurnEntry| {
             entry.parked.as_ref().is_some_and(|one| one.waits_for == WaitsFor::ToolResults)
         };
-        if let Some((id, entry)) = parked.iter_mut().find(|(_, entry)| waits_for_client(entry)) {
-            entry.parked.iter_mut().for_each(|parked| parked.evicted = true);
-            return Some(MadeRoom::End((*id).clone(), entry.control.clone()));
+        // What stays in any case, and then the others, the youngest first.
+        let (mut count, mut text_bytes) = (1, newest.info.text_bytes);
+        for (_, entry) in parked.iter().filter(|(_, entry)| !waits_for_client(entry)) {
+            count += 1;
+            text_bytes += entry.info.text_bytes;
         }
-        let (_, newest) = parked.pop()?;
-        // It counts as running until it goes on.
-        newest.parked = None;
-        Some(MadeRoom::Refuse(newest.control.clone()))
+        if let Some(limit) = exceeded(count, text_bytes) {
+            let control = newest.control.clone();
+            if waits_for_client(newest) {
+                newest.parked.iter_mut().for_each(|parked| parked.evicted = true);
+                return vec![MadeRoom::End(newest_id.clone(), control, limit)];
+            }
+            // It counts as running until it goes on.
+            newest.parked = None;
+            return vec![MadeRoom::Refuse(control, limit)];
+        }
+        let mut ended = Vec::new();
+        for (id, entry) in parked.into_iter().rev().filter(|(_, entry)| waits_for_client(entry)) {
+            count += 1;
+            text_bytes += entry.info.text_bytes;
+            if let Some(limit) = exceeded(count, text_bytes) {
+                entry.parked.iter_mut().for_each(|parked| parked.evicted = true);
+                ended.push(MadeRoom::End(id.clone(), entry.control.clone(), limit));
+            }
+        }
+        ended
     }
 }

@@ -1,6 +1,6 @@
 //! Turns that were running when the server stopped, however it stopped: they go on before it calls itself ready.
 
-use super::history::HistoryError;
+use super::history::{HistoryError, text_bytes};
 use super::running_turns::{TurnInfo, model_of};
 use super::{Hub, OnDisconnect, WaitsFor, turn_record};
 use crate::chat_questions::is_pending_in_chat;
@@ -137,6 +137,7 @@ impl Hub {
     pub(super) async fn resume_turn(&self, open: OpenTurn) -> ResumeOutcome {
         let OpenTurn { id, user, conversation_id, stored } = open;
         let turn_id = TurnId::new(id.as_str());
+        let stored_bytes = stored.len();
         let (stored, metadata) = match turn_record::read(&stored) {
             Ok(stored) => stored,
             Err(error) => {
@@ -175,6 +176,7 @@ impl Hub {
             model: model_of(&stored),
             started_at: self.started_at(&turn_id).await,
             on_disconnect: OnDisconnect::Continue,
+            text_bytes: stored_bytes + text_bytes(&history),
         };
         let (hooks, end_receiver) = self.hooks(&user, conversation_id);
         match self.0.app.resume(stored, history, hooks).await {

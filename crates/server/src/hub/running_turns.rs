@@ -28,6 +28,8 @@ pub(super) struct TurnInfo {
     /// In milliseconds since 1970.
     pub started_at: i64,
     pub on_disconnect: OnDisconnect,
+    /// Bytes of what it was begun with, its history included: about the memory that it holds while it waits.
+    pub text_bytes: usize,
 }
 
 /// A turn that runs here.

@@ -1,7 +1,7 @@
 //! From a request to a running turn: the row first, then the turn, and the answer only when its first event is durable.
 
 use super::admission::TurnAdmission;
-use super::history::HistoryError;
+use super::history::{HistoryError, text_bytes};
 use super::running_turns::{TurnInfo, model_of};
 use super::turn_record::{self, HubMetadata};
 use super::{Hub, TurnState};
@@ -214,12 +214,14 @@ impl Hub {
             TurnPlacement::NewConversation { id, .. }
             | TurnPlacement::InConversation { conversation_id: id, .. } => Some(id.clone()),
         };
+        let mut history_bytes = 0;
         if conversation_id.is_some() {
             request.history = match self.history(user, parent.as_ref()).await {
                 Ok(history) => history,
                 Err(HistoryError::Running(turn)) => return Ok(StartAttempt::Busy(turn)),
                 Err(HistoryError::Error(error)) => return Err(error),
             };
+            history_bytes = text_bytes(&request.history);
         }
         if let TurnPlacement::InConversation { conversation_id, .. } = &placement {
             request.remembered.extend(self.remembered_in(user, conversation_id).await?);
@@ -236,6 +238,7 @@ impl Hub {
             after_restart: after_restart.unwrap_or(on_disconnect),
             counted_as: counted_as.clone(),
         };
+        let stored = turn_record::write(turn, &metadata).map_err(ApiError::internal)?;
         let info = TurnInfo {
             user: user.to_owned(),
             counted_as,
@@ -244,13 +247,15 @@ impl Hub {
             model: model_of(turn),
             started_at: now,
             on_disconnect,
+            // What is stored has the history of a turn that stands alone.
+            text_bytes: stored.len() + history_bytes,
         };
         let row = NewRow {
             id: prepared.turn_id().as_str().to_owned(),
             message_id: prepared.message_id().as_str().to_owned(),
             placement,
             idempotency,
-            stored: turn_record::write(turn, &metadata).map_err(ApiError::internal)?,
+            stored,
             agent: info.agent.clone(),
             model: info.model.clone(),
             mode: Some(turn.setup.mode.clone()),

@@ -26,7 +26,7 @@ async fn a_picture_that_comes_with_every_message_is_kept_once_and_reaches_the_mo
     let server =
         TestServer::start(ScriptQueue::new([ModelScript::new().say("One."), ModelScript::new().say("Two.")]))
             .await;
-    // Larger than what `body_bytes_max` lets through: a phone's photo.
+    // Larger than what other routes let through: a phone's photo.
     let photo = picture(5 << 20);
     for answer in ["One.", "Two."] {
         let (status, said) =
@@ -42,13 +42,9 @@ async fn a_picture_that_comes_with_every_message_is_kept_once_and_reaches_the_mo
 }
 
 #[tokio::test]
-async fn text_has_limits_of_its_own_which_are_those_of_the_other_routes() {
-    let limits = ServerLimits {
-        message_bytes_max: 1_000,
-        history_bytes_max: 2_000,
-        body_bytes_max: 10_000,
-        ..ServerLimits::default()
-    };
+async fn text_has_limits_of_its_own() {
+    let limits =
+        ServerLimits { message_bytes_max: 1_000, chat_text_bytes_max: 10_000, ..ServerLimits::default() };
     let replies = (0..2).map(|_| ModelScript::new().say("Hi."));
     let server = TestServer::start_with(ScriptQueue::new(replies), |builder| builder, limits).await;
     let history = |bytes: usize| {
@@ -61,16 +57,37 @@ async fn text_has_limits_of_its_own_which_are_those_of_the_other_routes() {
     for (body, status, limit) in [
         (chat(&pictures, &"x".repeat(1_000)), 200, ""),
         (chat(&pictures, &"x".repeat(1_001)), 413, "message_bytes_max"),
-        (history(2_000), 200, ""),
-        (history(2_001), 413, "history_bytes_max"),
-        (chat(&[], &"x".repeat(10_000)), 413, "body_bytes_max"),
+        (history(9_000), 200, ""),
+        (history(10_000), 400, "chat_text_bytes_max"),
     ] {
         let (got, said) = server.post("/v1/chat/completions", body).await;
         assert_eq!(got, status, "{said}");
-        if status == 413 {
+        if status != 200 {
             assert!(said["error"]["remedy"].as_str().unwrap().contains(limit), "{said}");
         }
+        // At this code clients shorten what they send.
+        assert_eq!(said["error"]["code"] == "context_length_exceeded", status == 400, "{said}");
     }
+}
+
+/// As much as models with a million tokens read.
+#[tokio::test]
+async fn a_chat_of_five_megabytes_reaches_the_model_whole() {
+    let server = TestServer::start(ScriptQueue::new([ModelScript::new().say("Yes.")])).await;
+    let said = "All work and no play. ".repeat(1_000);
+    let mut messages: Vec<Value> = (0..240)
+        .map(|at| json!({"role": if at % 2 == 0 { "user" } else { "assistant" }, "content": said}))
+        .collect();
+    messages.push(json!({"role": "user", "content": "Still there?"}));
+    let (status, answer) =
+        server.post("/v1/chat/completions", json!({"model": "default", "messages": messages.clone()})).await;
+    assert_eq!((status, &answer["choices"][0]["message"]["content"]), (200, &json!("Yes.")), "{answer}");
+    let sent = server.upstream.exchanges().pop().unwrap().request.body;
+    let sent: Value = serde_json::from_slice(&sent).unwrap();
+    let sent = sent["messages"].as_array().unwrap();
+    let history: Vec<&Value> = sent.iter().filter(|message| message["role"] != "system").collect();
+    assert_eq!(history.len(), messages.len());
+    assert!(history.iter().zip(&messages).all(|(sent, given)| sent["content"] == given["content"]));
 }
 
 /// A client that is still sending is let finish, so that it reads why.

@@ -142,6 +142,33 @@ async fn the_oldest_of_too_many_is_ended_and_its_client_is_answered_by_a_new_tur
 }
 
 #[tokio::test]
+async fn turns_that_hold_much_text_make_room_sooner() {
+    let limits = ServerLimits { parked_text_bytes_per_key_max: 50_000, ..ServerLimits::default() };
+    let server = serve(limits).await;
+    let long = async |bytes: usize| {
+        let talk =
+            json!([{"role": "system", "content": "x".repeat(bytes)}, {"role": "user", "content": "Time?"}]);
+        answer(&server, talk).await
+    };
+    let (one, _) = long(60_000).await;
+    assert_eq!(open_turns(&server).await.len(), 1, "what a client has sent it may also answer");
+    let (two, _) = long(1_000).await;
+    let (status, notice) = end_of(&server, &one).await;
+    assert_eq!(status, "cancelled");
+    assert!(notice.contains("parked_text_bytes_per_key_max"), "{notice}");
+    // One of these takes the place of several.
+    let (three, asked) = long(1_000).await;
+    let (four, _) = long(49_000).await;
+    for ended in [&two, &three] {
+        assert_eq!(end_of(&server, ended).await.0, "cancelled");
+    }
+    let (anew, answer) = answer(&server, with_result(&asked, "12:30")).await;
+    assert_eq!(answer.content, "It is 12:30.");
+    let open: Vec<_> = open_turns(&server).await.into_iter().map(|(turn, _)| turn).collect();
+    assert!(open.contains(&four) && !open.contains(&three) && anew != three, "{open:?}");
+}
+
+#[tokio::test]
 async fn a_turn_that_goes_on_counts_again() {
     let limits = ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() };
     let server = serve(limits).await;

@@ -163,9 +163,12 @@ pub struct ServerLimits {
     pub header_ms_max: u64,
     /// The body of a request, in bytes. Default 4 MiB.
     pub body_bytes_max: u32,
-    /// The body of a chat (`POST /v1/chat/completions`) with its pictures, in bytes; its text has `body_bytes_max`. Clients
-    /// send all pictures of a chat with each message. Default 64 MiB: more than any provider takes.
+    /// The body of a chat (`POST /v1/chat/completions`) with its pictures, in bytes. Clients send all pictures of a chat with each
+    /// message. Default 64 MiB: more than any provider takes.
     pub chat_body_bytes_max: u64,
+    /// The same without its pictures and files (of more than `media_inline_bytes_max`), in bytes. Clients send the whole chat with each message, and what is too much the
+    /// model's provider says. Default 16 MiB: more than a million tokens, which is more than any model reads.
+    pub chat_text_bytes_max: u32,
     /// Longest time for the body of a request, in milliseconds. Default 15,000.
     pub body_ms_max: u64,
     /// Deepest nesting of a request's JSON. Default 64.
@@ -190,7 +193,7 @@ pub struct ServerLimits {
     /// Largest image, audio or file that stays in its event, in bytes; a larger one is stored as a file that the
     /// event references. Default 16 KiB.
     pub media_inline_bytes_max: u32,
-    /// The history of a turn that belongs to no conversation, in bytes. Default 2 MiB.
+    /// The `messages` of a turn that belongs to no conversation (`POST /v1/turns`), in bytes. Default 2 MiB.
     pub history_bytes_max: u32,
     /// New turns of a key in a minute. Default 60.
     pub turns_per_minute_max: u32,
@@ -202,6 +205,9 @@ pub struct ServerLimits {
     /// the oldest that waits for a client is ended, or the newest question is denied. Default 64: many conversations at once,
     /// at the cost of a few megabytes.
     pub parked_turns_per_key_max: u32,
+    /// Text that these were begun with, histories included, if they are more than one, in bytes. Over the limit the same happens.
+    /// Default 64 MiB; less than `chat_text_bytes_max` would let one long chat end all others.
+    pub parked_text_bytes_per_key_max: u64,
     /// Streams and WebSockets of a key. Default 64.
     pub streams_per_key_max: u32,
     /// Largest backlog of a viewer that has read nothing for a second, in bytes, before its connection is closed; it
@@ -240,6 +246,7 @@ impl Default for ServerLimits {
             header_ms_max: 15_000,
             body_bytes_max: 4 << 20,
             chat_body_bytes_max: 64 << 20,
+            chat_text_bytes_max: 16 << 20,
             body_ms_max: 15_000,
             json_depth_max: 64,
             upload_bytes_max: 32 << 20,
@@ -256,6 +263,7 @@ impl Default for ServerLimits {
             shared_reads_per_minute_max: 300,
             turns_per_key_max: 8,
             parked_turns_per_key_max: 64,
+            parked_text_bytes_per_key_max: 64 << 20,
             streams_per_key_max: 64,
             viewer_backlog_bytes_max: 1 << 20,
             viewer_stall_ms_max: 10_000,
@@ -273,13 +281,14 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Every limit by name: none of them may be 0, which would let nothing through.
-    fn all(&self) -> [(&'static str, u64); 32] {
+    fn all(&self) -> [(&'static str, u64); 34] {
         [
             ("connections_max", self.connections_max.into()),
             ("header_bytes_max", self.header_bytes_max.into()),
             ("header_ms_max", self.header_ms_max),
             ("body_bytes_max", self.body_bytes_max.into()),
             ("chat_body_bytes_max", self.chat_body_bytes_max),
+            ("chat_text_bytes_max", self.chat_text_bytes_max.into()),
             ("body_ms_max", self.body_ms_max),
             ("json_depth_max", self.json_depth_max.into()),
             ("upload_bytes_max", self.upload_bytes_max),
@@ -296,6 +305,7 @@ impl ServerLimits {
             ("shared_reads_per_minute_max", self.shared_reads_per_minute_max.into()),
             ("turns_per_key_max", self.turns_per_key_max.into()),
             ("parked_turns_per_key_max", self.parked_turns_per_key_max.into()),
+            ("parked_text_bytes_per_key_max", self.parked_text_bytes_per_key_max),
             ("streams_per_key_max", self.streams_per_key_max.into()),
             ("viewer_backlog_bytes_max", self.viewer_backlog_bytes_max),
             ("viewer_stall_ms_max", self.viewer_stall_ms_max),

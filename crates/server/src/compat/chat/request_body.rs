@@ -9,7 +9,7 @@ use crate::principal::Principal;
 use crate::stamps::new_id;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::future::poll_fn;
@@ -41,7 +41,7 @@ async fn extract_files(
 ) -> Result<FileExtractor, ApiError> {
     let limits = &state.limits;
     let mut extractor =
-        FileExtractor::new(limits.media_inline_bytes_max as usize, limits.body_bytes_max as usize);
+        FileExtractor::new(limits.media_inline_bytes_max as usize, limits.chat_text_bytes_max as usize);
     let mut upload: Option<FileUpload> = None;
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
         let frame = frame.map_err(|error| {
@@ -50,7 +50,7 @@ async fn extract_files(
         let Ok(chunk) = frame.into_data() else { continue };
         let mut rest = &chunk[..];
         while let Some(extracted) =
-            extractor.next(&mut rest).map_err(|why| extract_error(why, limits.body_bytes_max))?
+            extractor.next(&mut rest).map_err(|why| extract_error(why, limits.chat_text_bytes_max))?
         {
             match extracted {
                 ExtractEvent::Begin { media_type } => {
@@ -112,12 +112,13 @@ fn extract_error(why: ExtractError, text_bytes_max: u32) -> ApiError {
                 .param("messages")
                 .remedy("send it as `data:<media type>;base64,<content>`")
         }
-        ExtractError::TextTooLarge => ApiError::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "body_bytes_max",
-            format!("the body without its pictures and files is larger than {text_bytes_max} bytes"),
+        // The code at which clients shorten what they send.
+        ExtractError::TextTooLarge => ApiError::bad_request(
+            "context_length_exceeded",
+            format!("the chat without its pictures and files is larger than {text_bytes_max} bytes"),
         )
+        .param("messages")
         .with_extra("bytes_max", text_bytes_max)
-        .remedy("raise `body_bytes_max` of [server.limits], or send less"),
+        .remedy("send less, or raise `chat_text_bytes_max` of [server.limits] if the model reads more"),
     }
 }

@@ -6,7 +6,7 @@ use crate::surface::chat_completions::tool_display::strip_start_cards;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use throughline_wire::{
     Call, CallArguments, CallKind, CallOutcome, ClosedStep, Media, Message, RawArguments, ToolOutput,
     UserPart,
@@ -73,14 +73,28 @@ pub(crate) struct InputModalities {
 
 type FileLookup<'a> = &'a dyn Fn(&str) -> Option<UploadedFile>;
 
+/// The messages of a request.
+pub(super) struct ReadMessages {
+    pub instructions: Option<String>,
+    pub transcript: ChatTranscript,
+    /// Kinds of parts in the assistant's messages that a history has no place for.
+    pub omitted_parts: BTreeSet<String>,
+}
+
 /// Instructions and talk.
 pub(super) fn read_messages(
     messages: &BodyField<'_>,
     file: FileLookup<'_>,
     modalities: InputModalities,
-) -> Result<(Option<String>, ChatTranscript), InvalidRequestError> {
-    let mut reader =
-        MessageReader { file, modalities, instructions: Vec::new(), history: Vec::new(), open: None };
+) -> Result<ReadMessages, InvalidRequestError> {
+    let mut reader = MessageReader {
+        file,
+        modalities,
+        instructions: Vec::new(),
+        history: Vec::new(),
+        open: None,
+        omitted_parts: BTreeSet::new(),
+    };
     let items = messages.items()?;
     if items.is_empty() {
         return Err(messages.invalid("is empty"));
@@ -113,7 +127,8 @@ pub(super) fn read_messages(
         Some(Message::Step(step)) => step.calls.iter().map(|(call, outcome)| result(call, outcome)).collect(),
         _ => Vec::new(),
     };
-    Ok((instructions, ChatTranscript { history, input, tool_results: answers }))
+    let transcript = ChatTranscript { history, input, tool_results: answers };
+    Ok(ReadMessages { instructions, transcript, omitted_parts: reader.omitted_parts })
 }
 
 fn result(call: &Call, outcome: &CallOutcome) -> (String, ToolOutput) {
@@ -131,11 +146,13 @@ struct MessageReader<'a> {
     history: Vec<Message>,
     /// The assistant's message whose results are being read.
     open: Option<PendingStep>,
+    omitted_parts: BTreeSet<String>,
 }
 
 struct PendingStep {
     step: ClosedStep,
     calls: Vec<Call>,
+    ids: HashSet<String>,
     outcomes: BTreeMap<String, CallOutcome>,
     path: String,
 }
@@ -287,10 +304,11 @@ impl MessageReader<'_> {
                 .unsupported("has a `function_call`, of an older API")
                 .remedy("send `tool_calls`"));
         }
-        let text = match message.get("content") {
-            Some(content) => strip_images(&strip_start_cards(&content_text(&content)?)),
-            None => String::new(),
+        let (text, thought) = match message.get("content") {
+            Some(content) => self.assistant_content(&content)?,
+            None => Default::default(),
         };
+        let text = strip_images(&strip_start_cards(&text));
         let refusal = match message.get("refusal") {
             Some(refusal) => refusal.text()?,
             None => "",
@@ -299,24 +317,52 @@ impl MessageReader<'_> {
             Some(thinking) => thinking.value().as_str().unwrap_or_default().to_owned(),
             None => String::new(),
         };
+        let thinking = if thinking.is_empty() { thought } else { thinking };
         let text = if text.is_empty() { refusal.to_owned() } else { text };
         let calls = match message.get("tool_calls") {
             Some(calls) => calls.items()?.iter().map(read_call).collect::<Result<Vec<_>, _>>()?,
             None => Vec::new(),
         };
         let step = ClosedStep { thinking, text, ..ClosedStep::default() };
-        if let Some(twice) =
-            (1..calls.len()).find(|at| calls[..*at].iter().any(|call| call.id == calls[*at].id))
-        {
-            return Err(message.invalid(format!("has two calls with the id `{}`", calls[twice].id)));
+        let mut ids = HashSet::new();
+        if let Some(twice) = calls.iter().find(|call| !ids.insert(call.id.as_str().to_owned())) {
+            return Err(message.invalid(format!("has two calls with the id `{}`", twice.id)));
         }
         if !calls.is_empty() {
             let path = message.path().to_owned();
-            self.open = Some(PendingStep { step, calls, outcomes: BTreeMap::new(), path });
+            self.open = Some(PendingStep { step, calls, ids, outcomes: BTreeMap::new(), path });
         } else if !step.text.is_empty() {
             self.history.push(Message::Step(step));
         }
         Ok(())
+    }
+
+    /// Text and thinking of an assistant's content. Other servers put the thinking among the parts, and clients send back what
+    /// they got.
+    fn assistant_content(
+        &mut self,
+        content: &BodyField<'_>,
+    ) -> Result<(String, String), InvalidRequestError> {
+        if let Some(text) = content.value().as_str() {
+            return Ok((text.to_owned(), String::new()));
+        }
+        let (mut texts, mut thoughts) = (Vec::new(), Vec::new());
+        for part in content.items()? {
+            let kind = part.required("type")?;
+            match (kind.text()?, part.value()["text"].as_str()) {
+                (kind @ ("text" | "refusal"), _) => texts.push(part.required(kind)?.text()?),
+                (kind @ ("thinking" | "reasoning"), _) => thoughts.push(thought_text(part.value(), kind)),
+                ("tool_use" | "tool-call" | "tool_call" | "function_call", _) => {
+                    return Err(kind.unsupported("is a call among the parts").remedy("send `tool_calls`"));
+                }
+                // `output_text` of another API, and what is to come.
+                (_, Some(text)) => texts.push(text),
+                (kind, None) => {
+                    self.omitted_parts.insert(kind.to_owned());
+                }
+            }
+        }
+        Ok((texts.join("\n"), thoughts.join("\n")))
     }
 
     fn tool(&mut self, message: &BodyField<'_>) -> Result<(), InvalidRequestError> {
@@ -324,9 +370,7 @@ impl MessageReader<'_> {
         let id = id_field.text()?;
         let content = message.required("content")?;
         let output = self.result(&content);
-        let Some(open) =
-            self.open.as_mut().filter(|open| open.calls.iter().any(|call| call.id.as_str() == id))
-        else {
+        let Some(open) = self.open.as_mut().filter(|open| open.ids.contains(id)) else {
             return Err(message
                 .invalid(format!(
                     "is the result of a call `{id}` that the assistant's message right before it does not have"
@@ -360,7 +404,7 @@ impl MessageReader<'_> {
 
     /// Everything that follows is no result of the open calls.
     fn close(&mut self) -> Result<(), InvalidRequestError> {
-        let Some(PendingStep { mut step, calls, mut outcomes, path }) = self.open.take() else {
+        let Some(PendingStep { mut step, calls, mut outcomes, path, ids: _ }) = self.open.take() else {
             return Ok(());
         };
         let missing: Vec<_> = calls
@@ -424,6 +468,14 @@ fn read_call(call: &BodyField<'_>) -> Result<Call, InvalidRequestError> {
     })
 }
 
+/// The text of a part with thinking: itself (Anthropic), the texts of a list (Mistral), or the field `text`.
+fn thought_text(part: &Value, kind: &str) -> String {
+    match part.get(kind).or_else(|| part.get("text")) {
+        Some(Value::Array(parts)) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        thought => thought.and_then(Value::as_str).unwrap_or_default().to_owned(),
+    }
+}
+
 /// A text, or the texts of a list of parts.
 fn content_text(content: &BodyField<'_>) -> Result<String, InvalidRequestError> {
     if let Some(text) = content.value().as_str() {
@@ -434,7 +486,6 @@ fn content_text(content: &BodyField<'_>) -> Result<String, InvalidRequestError> 
         let kind = part.required("type")?;
         texts.push(match kind.text()? {
             "text" => part.required("text")?.text()?,
-            "refusal" => part.required("refusal")?.text()?,
             _ => return Err(kind.unsupported("is not text, and only the user can send anything else")),
         });
     }

@@ -16,7 +16,9 @@ pub(crate) use tools::DeclaredTool;
 use super::question::{strip_codes, strip_codes_in};
 use super::{ApprovalChannel, InvalidRequestError, UsageChunk};
 use field::BodyField;
+use messages::ReadMessages;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use throughline::config::ToolRendering;
 use throughline::tools::ToolToggle;
 use throughline_wire::{CallOutcome, Message, ToolChoice};
@@ -71,7 +73,8 @@ pub(crate) struct ChatRequest {
     pub transcript: ChatTranscript,
     /// Sampling and the form of the answer.
     pub sampling: SamplingOptions,
-    /// Fields that nothing here reads, by name: the answer is given without them, and says so.
+    /// Fields that nothing here reads, and parts of the assistant's messages, by name: the answer is given without them, and says
+    /// so.
     pub unknown_fields: Vec<String>,
     /// Tools that the client runs itself.
     pub tools: Vec<DeclaredTool>,
@@ -116,7 +119,7 @@ impl ChatRequest {
             (DeliveryMode::Stream, false) => UsageChunk::Unwanted,
         };
         let tool_options = tools::read_tools(&body)?;
-        let (instructions, transcript) =
+        let ReadMessages { instructions, transcript, omitted_parts } =
             messages::read_messages(&body.required("messages")?, file, modalities)?;
         let options = ThroughlineOptions::read(&body)?;
         Ok(Self {
@@ -126,7 +129,7 @@ impl ChatRequest {
             instructions,
             transcript,
             sampling: SamplingOptions::read(&body)?,
-            unknown_fields: unknown_fields(&body),
+            unknown_fields: unknown_fields(&body, &omitted_parts),
             tools: tool_options.tools,
             tool_choice: tool_options.choice,
             server_tools: options.tools.unwrap_or(tool_options.server_tools),
@@ -247,18 +250,23 @@ const KNOWN_FIELDS: &[&str] = &[
 /// So many are named.
 const UNKNOWN_NAMED_MAX: usize = 16;
 
-fn unknown_fields(body: &BodyField<'_>) -> Vec<String> {
+fn unknown_fields(body: &BodyField<'_>, parts: &BTreeSet<String>) -> Vec<String> {
     let fields = body.value().as_object().into_iter().flatten();
     let says_something = |value: &&Value| !value.is_null() && **value != false && **value != 0;
-    fields
+    let fields = fields
         .filter(|(name, value)| says_something(value) && !KNOWN_FIELDS.contains(&name.as_str()))
         .map(|(name, _)| name.as_str())
         .filter(|name| !sampling::HINTS.contains(name) && !sampling::ACCOUNT_FIELDS.contains(name))
-        .filter(|name| name.len() <= 64)
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
-        .take(UNKNOWN_NAMED_MAX)
-        .map(str::to_owned)
-        .collect()
+        .filter(|name| is_plain_name(name))
+        .map(str::to_owned);
+    let parts =
+        parts.iter().filter(|kind| is_plain_name(kind)).map(|kind| format!("messages.content.{kind}"));
+    parts.chain(fields).take(UNKNOWN_NAMED_MAX).collect()
+}
+
+/// True for what may stand in a header as it is.
+fn is_plain_name(name: &str) -> bool {
+    name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 fn reject_unsupported(body: &BodyField<'_>) -> Result<(), InvalidRequestError> {

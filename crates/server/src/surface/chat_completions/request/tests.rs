@@ -48,6 +48,60 @@ fn the_smallest_request() {
     assert_eq!((request.instructions, request.render, request.approval), (None, None, None));
 }
 
+/// A reply that was stopped while it thought has said nothing: the user's message before it is still to be answered.
+#[test]
+fn thinking_alone_is_no_message() {
+    for thought in [
+        json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]}),
+        json!({"role": "assistant", "content": "", "reasoning_content": "Hm."}),
+    ] {
+        let request = understood(json!({"messages": [{"role": "user", "content": "Well?"}, thought]}));
+        assert_eq!((request.transcript.input, request.transcript.history), (vec![text("Well?")], vec![]));
+    }
+}
+
+/// As Mistral, Anthropic and others write an assistant's content, sent back by a client that met them before.
+#[test]
+fn thinking_among_the_parts_is_kept_and_other_kinds_are_omitted_by_name() {
+    for (content, thinking, text, omitted) in [
+        (
+            json!([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}, {"type": "text", "text": "."}]},
+            {"type": "text", "text": "Yes."}]),
+            "Hm.",
+            "Yes.",
+            &[][..],
+        ),
+        (
+            json!([{"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "Yes."}]),
+            "Hm.",
+            "Yes.",
+            &[],
+        ),
+        (
+            json!([{"type": "reasoning", "text": "Hm."}, {"type": "output_text", "text": "Yes."}]),
+            "Hm.",
+            "Yes.",
+            &[],
+        ),
+        (json!([{"type": "refusal", "refusal": "No."}]), "", "No.", &[]),
+        (
+            json!([{"type": "redacted_thinking", "data": "x"}, {"type": "server-call"}, {"type": "a b"}, {"type": "text", "text": "Yes."}]),
+            "",
+            "Yes.",
+            &["messages.content.redacted_thinking", "messages.content.server-call"],
+        ),
+    ] {
+        let request = understood(json!({"messages": [
+            {"role": "user", "content": "Well?"},
+            {"role": "assistant", "content": content},
+            {"role": "user", "content": "Sure?"},
+        ]}));
+        let Some(Message::Step(step)) = request.transcript.history.last() else { panic!("{content}") };
+        assert_eq!((step.thinking.as_str(), step.text.as_str()), (thinking, text), "{content}");
+        assert_eq!(request.unknown_fields, omitted, "{content}");
+    }
+}
+
 #[test]
 fn instructions_are_gathered_and_history_becomes_pairs() {
     let request = understood(json!({"messages": [
@@ -205,6 +259,11 @@ fn what_cannot_be_done_is_refused_by_name() {
             "tool_choice.type",
         ),
         (json!({"throughline": {"tools": "off"}}), "invalid_request", "throughline.tools"),
+        (
+            json!({"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]}]}),
+            "unsupported",
+            "messages[0].content[0].type",
+        ),
         (json!({"response_format": {"type": "grammar"}}), "unsupported", "response_format.type"),
         (json!({"throughline": {"render": "blink"}}), "invalid_request", "throughline.render"),
         (json!({"throughline": {"approval": "maybe"}}), "invalid_request", "throughline.approval"),
