@@ -159,6 +159,19 @@ fn a_union_at_the_top_becomes_one_object_that_says_so() {
             "description": "Needs one of these sets of arguments: (to_page) or (to_database).",
         }),
     );
+    // The path is enough.
+    check(
+        json!({
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "line": {"type": "integer"}},
+            "anyOf": [{"required": ["path"]}, {"required": ["path", "line"]}],
+        }),
+        json!({
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "line": {"type": "integer"}},
+            "required": ["path"],
+        }),
+    );
     check(
         json!({
             "description": "A view",

@@ -138,7 +138,10 @@ impl ObjectArguments {
                 .collect::<Vec<_>>()
         };
         let sets: Vec<Vec<String>> = alternatives.iter().map(beyond).collect();
-        if self.alternatives.is_empty() && sets.iter().any(|set| *set != sets[0]) {
+        // Where one needs nothing more, there is nothing to be said. One that is a union itself does, though it names none.
+        let needs_more =
+            alternatives.iter().zip(&sets).all(|(one, set)| !set.is_empty() || !one.alternatives.is_empty());
+        if self.alternatives.is_empty() && needs_more && sets.iter().any(|set| *set != sets[0]) {
             self.alternatives = sets;
         }
         self.required.extend(common);
