@@ -23,7 +23,7 @@ use throughline_tools::{BodyExtent, BodyText, SecretSet};
 use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
     ArgumentNames, DecodeLimits, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind,
-    StepDecoder, StepEvent, StepProblem, StreamEnd, ThinkMode, TransferMode, encode,
+    StepDecoder, StepEvent, StepProblem, StreamEnd, ThinkMode, TransferMode, UpstreamProfile, encode,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -166,11 +166,23 @@ impl UpstreamClient {
         if !is_required || settings.max_output_tokens.is_some() || settings.extra.contains_key("max_tokens") {
             return;
         }
-        let facts = model_facts(&self.models, self.upstream.name(), &request.model);
+        let facts = self.facts(&request.model);
         let thinking = settings.extra.get("thinking").and_then(|thinking| thinking["budget_tokens"].as_u64());
         let wanted = ANSWER_TOKENS_MAX.saturating_add(thinking.unwrap_or(0));
         let tokens = facts.output_tokens.map(|most| most.min(wanted));
         settings.max_output_tokens = tokens.and_then(|tokens| u32::try_from(tokens).ok());
+    }
+
+    fn facts(&self, model: &str) -> ModelFacts {
+        model_facts(&self.models, self.upstream.name(), model)
+    }
+
+    /// The upstream's profile, and what is known about the model: a picture that it cannot see is no reason to refuse a chat.
+    fn profile_for(&self, model: &str) -> UpstreamProfile {
+        let (mut profile, facts) = (self.profile.get(model), self.facts(model));
+        profile.vision &= facts.vision != Some(false);
+        profile.audio &= facts.audio != Some(false);
+        profile
     }
 
     async fn exchange(
@@ -193,7 +205,7 @@ impl UpstreamClient {
             && self.upstream.local_model.is_none();
         let options = DecodeOptions {
             limits: self.limits,
-            profile: self.profile.get(&rendered.model),
+            profile: self.profile_for(&rendered.model),
             think: ThinkMode::Split,
             offered: offered_names,
             calls: calls.clone(),
@@ -285,7 +297,7 @@ impl UpstreamClient {
         let mut request = Cow::Borrowed(request);
         let (mut failed_call_retry, mut reasoning_retry) = (RetryState::Unused, RetryState::Unused);
         loop {
-            let profile = self.profile.get(&request.model);
+            let profile = self.profile_for(&request.model);
             let encoded = encode(self.upstream.dialect, &request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
             let sending = self.authorize(self.request(&encoded, transfer)?, limits).await?;

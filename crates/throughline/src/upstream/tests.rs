@@ -19,9 +19,9 @@ use throughline_testkit::{
 };
 use throughline_wire::text::CallFormat;
 use throughline_wire::{
-    Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeLimits, Dialect, Message, ModelRequest,
-    ModelSettings, ProblemKind, StepEvent, StreamEnd, ToolChoice, ToolDefinition, ToolOutput, TransferMode,
-    UserPart,
+    Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeLimits, Dialect, Media, Message,
+    ModelRequest, ModelSettings, ProblemKind, StepEvent, StreamEnd, ToolChoice, ToolDefinition, ToolOutput,
+    TransferMode, UserPart,
 };
 
 const DIALECTS: [(Dialect, testkit::FakeDialect); 8] = [
@@ -571,6 +571,30 @@ async fn a_limit_that_the_api_requires_follows_from_the_model() {
     assert_eq!(sent("claude-sonnet-5", few).await, 100);
     assert_eq!(sent("home-claude", ModelSettings::default()).await, 16_000);
     assert_eq!(sent("nobody-knows", ModelSettings::default()).await, 4_096);
+}
+
+#[tokio::test]
+async fn a_picture_for_a_model_that_does_not_see_becomes_a_note() {
+    let content = async |model: &str| {
+        let script = ScriptQueue::new([ModelScript::new().say("Hi")]);
+        let server = testkit::FakeUpstream::start(script).await.unwrap();
+        let facts = ModelFacts { vision: Some(true), ..ModelFacts::default() };
+        let client = client(chat(&server))
+            .with_models(Arc::new(BTreeMap::from([("test/deepseek-v4-pro".to_owned(), facts)])));
+        let picture = Media::new("image/png".to_owned(), "iVBORw0KGgo=".to_owned());
+        let messages = vec![Message::User(vec![UserPart::Image(picture)])];
+        let asking = ModelRequest { model: model.into(), messages, ..request() };
+        assert_eq!(call(&client, &asking).await.text(), "Hi");
+        let body: Value = serde_json::from_slice(&server.exchanges()[0].request.body).unwrap();
+        body["messages"][0]["content"].clone()
+    };
+    for blind in ["glm-5.3", "maker/qwen3.7-max"] {
+        assert_eq!(content(blind).await, "[image image/png, 1 kB, sent by the user, which you cannot see]");
+    }
+    // What the configuration says of a model counts more than the table.
+    for seeing in ["kimi-k2.6", "nobody-knows", "deepseek-v4-pro"] {
+        assert_eq!(content(seeing).await[0]["type"], "image_url", "{seeing}");
+    }
 }
 
 #[tokio::test]

@@ -134,6 +134,16 @@ impl Media {
         format!("[{}, shown to the user]", self.describe())
     }
 
+    /// Text for the model in place of what the user has sent and it is not given.
+    pub(crate) fn unseen_note(&self) -> String {
+        let verb = match self.media_type.split('/').next() {
+            Some("image") => "see",
+            Some("audio") => "hear",
+            _ => "read",
+        };
+        format!("[{}, sent by the user, which you cannot {verb}]", self.describe())
+    }
+
     /// Text in place of content whose file has been deleted, or that no model reads.
     fn unsent_note(&self) -> String {
         match self.file_id() {

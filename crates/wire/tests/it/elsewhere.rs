@@ -24,7 +24,10 @@ fn an_address_is_handed_on_in_every_dialect_that_takes_one() {
             json!([{"type": "image", "source": {"type": "url", "url": URL}, "cache_control": {"type": "ephemeral"}}]),
         ),
         (Dialect::Gemini, json!([{"fileData": {"mimeType": "image/png", "fileUri": URL}}])),
-        (Dialect::Ollama, json!("[image at https://example.com/cat.png, shown to the user]")),
+        (
+            Dialect::Ollama,
+            json!("[image at https://example.com/cat.png, sent by the user, which you cannot see]"),
+        ),
     ] {
         let part = UserPart::Image(Media::from_url("image/png".into(), URL.into()));
         assert_eq!(content(dialect, part, &UpstreamProfile::default()), expected, "{dialect}");
@@ -41,5 +44,5 @@ fn sound_is_sent_to_models_that_hear_and_told_to_others() {
         json!([{"type": "input_audio", "input_audio": {"data": "aGk=", "format": "mp3"}}])
     );
     let text = content(Dialect::OpenaiChat, sound(), &UpstreamProfile::default());
-    assert_eq!(text, "a.mp3: [audio audio/mpeg, 1 kB, shown to the user]");
+    assert_eq!(text, "a.mp3: [audio audio/mpeg, 1 kB, sent by the user, which you cannot hear]");
 }

@@ -495,8 +495,8 @@ fn what_users_send() {
             { "type": "base64", "media_type": "application/pdf", "data": "JVBERi0=" } }),
         json!({ "type": "document", "title": "a.txt", "source":
             { "type": "text", "media_type": "text/plain", "data": "你好" } }),
-        json!({ "type": "text", "text": "[file a.zip, application/zip, 1 kB, which you cannot read]" }),
-        json!({ "type": "text", "text": "[file b.txt, text/plain, 1 kB, which you cannot read]" }),
+        json!({ "type": "text", "text": "a.zip: [application application/zip, 1 kB, sent by the user, which you cannot read]" }),
+        json!({ "type": "text", "text": "b.txt: [text text/plain, 1 kB, sent by the user, which you cannot read]" }),
     ];
     let expect = |first: Value| {
         let content: Vec<Value> = std::iter::once(first).chain(rest.clone()).collect();

@@ -40,8 +40,8 @@ fn cohere_gets_plans_calls_and_results() {
                 {"role": "system", "content": "Be brief."},
                 {"role": "user", "content": "go"},
                 {"role": "assistant", "content": "Looking.", "tool_plan": "First f.",
-                 "tool_calls": [called("t-0", "f", r#"{"a":1}"#), called("t-1", "g", "{}")]},
-                {"role": "tool", "tool_call_id": "t-0", "content": "one"},
+                 "tool_calls": [called("theirs", "f", r#"{"a":1}"#), called("t-1", "g", "{}")]},
+                {"role": "tool", "tool_call_id": "theirs", "content": "one"},
                 {"role": "tool", "tool_call_id": "t-1", "content": denied().model_text()},
             ],
             "tools": [{"type": "function", "function":

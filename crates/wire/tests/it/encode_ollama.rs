@@ -82,7 +82,7 @@ fn pictures_and_files() {
     check(
         messages.clone(),
         json!([
-            {"role": "user", "content": "What is this?\na.zip: [application application/zip, 1 kB, shown to the user]",
+            {"role": "user", "content": "What is this?\na.zip: [application application/zip, 1 kB, sent by the user, which you cannot read]",
                 "images": ["iVBORw=="]},
             {"role": "assistant", "content": "", "tool_calls": [{"id": "t-0", "function": {"name": "shot", "arguments": {}}}]},
             {"role": "tool", "tool_name": "shot", "tool_call_id": "t-0", "content": "a cat"},

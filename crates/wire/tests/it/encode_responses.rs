@@ -198,7 +198,7 @@ fn pictures_and_files() {
                 {"type": "input_text", "text": "What is this?"},
                 {"type": "input_image", "image_url": "data:image/png;base64,iVBORw=="},
                 {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"},
-                {"type": "input_text", "text": "a.zip: [application application/zip, 1 kB, shown to the user]"},
+                {"type": "input_text", "text": "a.zip: [application application/zip, 1 kB, sent by the user, which you cannot read]"},
             ]},
             {"type": "function_call", "call_id": "c", "name": "shot", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c", "output": [

@@ -287,7 +287,7 @@ impl<'a> ConversationEncoder<'a> {
         for media in outcome.output().map(|output| &output.media[..]).unwrap_or_default() {
             match self.picture(media) {
                 Some(block) => blocks.push(block),
-                None => text = format!("{text}\n{}", media_note(media, "shown to the user")),
+                None => text = format!("{text}\n{}", media.note()),
             }
         }
         // "all content must be type `text` if `is_error` is true" (HTTP 400): the text says that it failed.
@@ -312,13 +312,11 @@ impl<'a> ConversationEncoder<'a> {
             // "text content blocks must contain non-whitespace text" (HTTP 400).
             UserPart::Text { text } => Some(text_block(text)).filter(|_| !text.trim().is_empty()),
             UserPart::Image(media) => {
-                let unseen = || text_block(&media_note(media, "sent by the user, which you cannot see"));
-                Some(self.picture(media).unwrap_or_else(unseen))
+                Some(self.picture(media).unwrap_or_else(|| text_block(&media.unseen_note())))
             }
             UserPart::File { name, media } => {
-                Some(self.picture(media).or_else(|| document(name, media)).unwrap_or_else(|| {
-                    text_block(&format!("[file {name}, {}, which you cannot read]", describe_media(media)))
-                }))
+                let unread = || text_block(&format!("{name}: {}", media.unseen_note()));
+                Some(self.picture(media).or_else(|| document(name, media)).unwrap_or_else(unread))
             }
         }
     }
@@ -386,17 +384,4 @@ fn document(name: &str, media: &Media) -> Option<Value> {
         return None;
     };
     Some(json!({ "type": "document", "source": source, "title": name }))
-}
-
-/// Text in place of a picture that cannot be sent; never its base64.
-fn media_note(media: &Media, audience: &str) -> String {
-    format!("[image {}, {}]", describe_media(media), audience)
-}
-
-/// Type and size.
-fn describe_media(media: &Media) -> String {
-    if let Some(url) = media.url() {
-        return format!("at {url}");
-    }
-    format!("{}, {} kB", media.media_type, media.bytes().div_ceil(1000))
 }

@@ -206,9 +206,9 @@ impl ConverseMessages<'_> {
         let text = |text: String| json!({ "text": text });
         match part {
             UserPart::Text { text: words } => Some(text(words.clone())).filter(|_| !words.trim().is_empty()),
-            UserPart::Image(media) => Some(self.picture(media).unwrap_or_else(|| text(media.note()))),
+            UserPart::Image(media) => Some(self.picture(media).unwrap_or_else(|| text(media.unseen_note()))),
             UserPart::File { name, media } => {
-                Some(self.picture(media).unwrap_or_else(|| text(format!("{name}: {}", media.note()))))
+                Some(self.picture(media).unwrap_or_else(|| text(format!("{name}: {}", media.unseen_note()))))
             }
         }
     }

@@ -3,10 +3,14 @@
 //! Format: `docs.cohere.com/v2/reference/chat`. A plan goes back beside the calls that it led to; a result is a text that
 //! names its call.
 
+use crate::dialect::call_ids::{CallIdForm, CallIds};
 use crate::dialect::{EncodedRequest, TransferMode, call_name, extra};
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition, UserPart};
 use serde_json::{Map, Value, json};
+
+/// No limit is documented; other providers put whole signatures into an id.
+const CALL_ID_BYTES_MAX: usize = 128;
 
 pub(crate) fn encode(
     request: &ModelRequest,
@@ -18,10 +22,11 @@ pub(crate) fn encode(
     if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
         messages.push(json!({ "role": "system", "content": instructions }));
     }
+    let mut ids = CallIds::new(CallIdForm::Text { bytes_max: CALL_ID_BYTES_MAX });
     for message in &request.messages {
         match message {
             Message::User(parts) => messages.push(user(parts, profile)),
-            Message::Step(closed) => step(closed, profile, &mut messages),
+            Message::Step(closed) => step(closed, profile, &mut ids, &mut messages),
         }
     }
     let mut body = Map::new();
@@ -59,16 +64,17 @@ fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
     let parts = parts.iter().map(|part| match part {
         UserPart::Text { text: words } => text(words.clone()),
         UserPart::Image(media) if profile.vision => image(media),
-        UserPart::Image(media) => text(media.note()),
-        UserPart::File { name, media } => text(format!("{name}: {}", media.note())),
+        UserPart::Image(media) => text(media.unseen_note()),
+        UserPart::File { name, media } => text(format!("{name}: {}", media.unseen_note())),
     });
     json!({ "role": "user", "content": parts.collect::<Vec<_>>() })
 }
 
-fn step(step: &ClosedStep, profile: &UpstreamProfile, messages: &mut Vec<Value>) {
+fn step(step: &ClosedStep, profile: &UpstreamProfile, ids: &mut CallIds, messages: &mut Vec<Value>) {
     if step.text.is_empty() && step.calls.is_empty() {
         return;
     }
+    let call_ids: Vec<String> = step.calls.iter().map(|(call, _)| ids.assign(call)).collect();
     let mut assistant = json!({ "role": "assistant" });
     if !step.text.is_empty() {
         assistant["content"] = step.text.as_str().into();
@@ -77,17 +83,16 @@ fn step(step: &ClosedStep, profile: &UpstreamProfile, messages: &mut Vec<Value>)
         if !step.thinking.is_empty() {
             assistant["tool_plan"] = step.thinking.as_str().into();
         }
-        // Our ids: unique in the request, whatever they sent.
-        let calls = step.calls.iter().map(|(call, _)| {
+        let calls = step.calls.iter().zip(&call_ids).map(|((call, _), id)| {
             let name = call_name::sanitize(call.name.as_str(), &[]);
             let function = json!({ "name": name, "arguments": call.arguments_object().to_string() });
-            json!({ "id": call.id, "type": "function", "function": function })
+            json!({ "id": id, "type": "function", "function": function })
         });
         assistant["tool_calls"] = calls.collect();
     }
     messages.push(assistant);
     let mut pictures = Vec::new();
-    for (call, outcome) in &step.calls {
+    for ((call, outcome), id) in step.calls.iter().zip(&call_ids) {
         let mut text = call.outcome_text(outcome);
         for media in outcome.output().map(|output| output.media.as_slice()).unwrap_or_default() {
             if profile.vision && media.media_type.starts_with("image/") {
@@ -96,7 +101,7 @@ fn step(step: &ClosedStep, profile: &UpstreamProfile, messages: &mut Vec<Value>)
                 text = format!("{text}\n{}", media.note());
             }
         }
-        messages.push(json!({ "role": "tool", "tool_call_id": call.id, "content": text }));
+        messages.push(json!({ "role": "tool", "tool_call_id": id, "content": text }));
     }
     // A result holds text only.
     if !pictures.is_empty() {

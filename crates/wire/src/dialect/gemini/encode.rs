@@ -172,7 +172,7 @@ impl HistoryEncoder<'_> {
             UserPart::File { name, media }
                 if media.media_type.starts_with("image/") && !self.profile.vision =>
             {
-                json!({ "text": format!("{name}: {}", media.note()) })
+                json!({ "text": format!("{name}: {}", media.unseen_note()) })
             }
             UserPart::File { media, .. } => inline(media),
         };
@@ -180,7 +180,7 @@ impl HistoryEncoder<'_> {
     }
 
     fn picture(&self, media: &Media) -> Value {
-        if self.profile.vision { inline(media) } else { json!({ "text": media.note() }) }
+        if self.profile.vision { inline(media) } else { json!({ "text": media.unseen_note() }) }
     }
 
     /// The model's own parts, and the responses to its calls.
@@ -244,7 +244,7 @@ impl HistoryEncoder<'_> {
         let mut text = call.outcome_text(outcome);
         let mut pictures = Vec::new();
         for media in outcome.output().map(|output| output.media.as_slice()).unwrap_or_default() {
-            if self.profile.vision {
+            if self.profile.vision || !media.media_type.starts_with("image/") {
                 pictures.push(inline(media));
             } else {
                 text = format!("{text}\n{}", media.note());

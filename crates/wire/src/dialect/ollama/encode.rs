@@ -60,11 +60,11 @@ fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
             UserPart::Image(media) if profile.vision && is_picture(media) => {
                 images.push(media.data().to_owned())
             }
-            UserPart::Image(media) => texts.push(media.note()),
+            UserPart::Image(media) => texts.push(media.unseen_note()),
             UserPart::File { media, .. } if profile.vision && is_picture(media) => {
                 images.push(media.data().to_owned());
             }
-            UserPart::File { name, media } => texts.push(format!("{name}: {}", media.note())),
+            UserPart::File { name, media } => texts.push(format!("{name}: {}", media.unseen_note())),
         }
     }
     with_images("user", texts.join("\n"), images)

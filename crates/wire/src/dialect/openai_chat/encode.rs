@@ -121,13 +121,13 @@ fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
     let parts = parts.iter().map(|part| match part {
         UserPart::Text { text } => ChatPart::Text(text.into()),
         UserPart::Image(media) if profile.vision => ChatPart::Other(image(media)),
-        UserPart::Image(media) => ChatPart::Text(media.note().into()),
+        UserPart::Image(media) => ChatPart::Text(media.unseen_note().into()),
         UserPart::File { name, media } => match audio_format(media).filter(|_| profile.audio) {
             Some(format) => {
                 let audio = json!({"data": media.data(), "format": format});
                 ChatPart::Other(json!({"type": "input_audio", "input_audio": audio}))
             }
-            None => ChatPart::Text(format!("{name}: {}", media.note()).into()),
+            None => ChatPart::Text(format!("{name}: {}", media.unseen_note()).into()),
         },
     });
     let parts: Vec<ChatPart<'_>> = parts.collect();

@@ -123,21 +123,20 @@ impl InputEncoder<'_> {
     fn user_part(&self, part: &UserPart) -> Value {
         match part {
             UserPart::Text { text } => input_text(text),
-            UserPart::Image(media) => self.picture(media),
-            UserPart::File { media, .. } if media.media_type.starts_with("image/") => self.picture(media),
+            UserPart::Image(media) => self.picture(media).unwrap_or_else(|| input_text(&media.unseen_note())),
+            UserPart::File { media, .. } if media.media_type.starts_with("image/") => {
+                self.picture(media).unwrap_or_else(|| input_text(&media.unseen_note()))
+            }
             UserPart::File { name, media } if media.media_type == "application/pdf" => {
                 json!({ "type": "input_file", "filename": name, "file_data": media.data_url() })
             }
-            UserPart::File { name, media } => input_text(&format!("{name}: {}", media.note())),
+            UserPart::File { name, media } => input_text(&format!("{name}: {}", media.unseen_note())),
         }
     }
 
-    fn picture(&self, media: &Media) -> Value {
-        if self.profile.vision && media.media_type.starts_with("image/") {
-            json!({ "type": "input_image", "image_url": media.data_url() })
-        } else {
-            input_text(&media.note())
-        }
+    fn picture(&self, media: &Media) -> Option<Value> {
+        let is_seen = self.profile.vision && media.media_type.starts_with("image/");
+        is_seen.then(|| json!({ "type": "input_image", "image_url": media.data_url() }))
     }
 
     /// One step: its items, then one output for each call.
@@ -213,7 +212,9 @@ impl InputEncoder<'_> {
         if media.is_empty() {
             return text.into();
         }
-        std::iter::once(input_text(&text)).chain(media.iter().map(|media| self.picture(media))).collect()
+        let pictures =
+            media.iter().map(|media| self.picture(media).unwrap_or_else(|| input_text(&media.note())));
+        std::iter::once(input_text(&text)).chain(pictures).collect()
     }
 }
 
