@@ -3,76 +3,19 @@
 //! Each step was written by some upstream's own fake, so that signatures and ids are real ones, and read by the decoder; what
 //! became of its calls, what the user sent, and where the history begins and ends is drawn.
 
+use crate::known_upstreams::{self, KnownUpstream};
 use serde_json::json;
-use throughline::providers::{self, KnownProvider};
 use throughline_testkit::response::render_response;
-use throughline_testkit::{FakeDialect, ModelScript, ReceivedRequest, SeenRequest, UpstreamHabits};
+use throughline_testkit::{ModelScript, SeenRequest};
 use throughline_wire::{
-    Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeOptions, Dialect, Media, Message,
-    ModelReply, ModelRequest, ModelSettings, NotStarted, RawArguments, StartState, StepDecoder, ToolChoice,
-    ToolDefinition, ToolOutput, TransferMode, UpstreamProfile, UserPart, encode,
+    Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeOptions, Media, Message, ModelReply,
+    ModelRequest, ModelSettings, NotStarted, RawArguments, StartState, StepDecoder, ToolChoice,
+    ToolDefinition, ToolOutput, TransferMode, UserPart,
 };
 
 /// Turns of a normal run. `cargo xtask verify --only histories` draws more.
 const TURNS: u32 = 2_000;
 const TURNS_OF_A_HISTORY_MAX: u64 = 8;
-
-/// An upstream with its rules.
-struct Provider {
-    name: String,
-    dialect: Dialect,
-    profile: UpstreamProfile,
-    habits: UpstreamHabits,
-    model: String,
-}
-
-fn all_providers() -> Vec<Provider> {
-    let plain = Dialect::ALL.into_iter().map(|dialect| Provider {
-        name: dialect.name().to_owned(),
-        dialect,
-        profile: UpstreamProfile::default(),
-        habits: UpstreamHabits::default(),
-        model: format!("{dialect}-model"),
-    });
-    let known = providers::all().into_iter().map(|KnownProvider { name, dialect, profile, .. }| Provider {
-        name: name.to_owned(),
-        dialect,
-        profile,
-        habits: UpstreamHabits::of(name),
-        model: match dialect {
-            // Those that check signatures.
-            Dialect::Gemini => "gemini-3-pro".to_owned(),
-            _ => format!("{name}-model"),
-        },
-    });
-    plain.chain(known).collect()
-}
-
-impl Provider {
-    /// The request as this upstream reads it, or its refusal with what was sent.
-    fn read(&self, request: &ModelRequest, transfer: TransferMode) -> Result<SeenRequest, String> {
-        let request = ModelRequest { model: self.model.clone(), ..request.clone() };
-        let encoded = encode(self.dialect, &request, &self.profile, transfer).expect("encodes");
-        let fake: FakeDialect = FakeDialect::ALL
-            .into_iter()
-            .find(|fake| fake.name() == self.dialect.name())
-            .expect("the same names");
-        let is_whole = encoded.path.starts_with(fake.base_path());
-        let path = if is_whole { encoded.path } else { format!("{}{}", fake.base_path(), encoded.path) };
-        let (path, query) = path.split_once('?').unwrap_or((&path, ""));
-        let headers =
-            encoded.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let received = ReceivedRequest {
-            method: "POST".to_owned(),
-            path: path.to_owned(),
-            query: query.to_owned(),
-            headers,
-            body: encoded.body.to_string().into_bytes(),
-        };
-        fake.read(&received, &self.habits)
-            .map_err(|refusal| format!("{} refuses: {refusal}\n{}", self.name, encoded.body))
-    }
-}
 
 /// SplitMix64.
 struct Draw(u64);
@@ -222,7 +165,7 @@ fn tools() -> Vec<ToolDefinition> {
 }
 
 /// The answer of the upstream to the request, as a step of the history.
-fn answer(provider: &Provider, seen: &SeenRequest, draw: &mut Draw) -> ClosedStep {
+fn answer(provider: &KnownUpstream, seen: &SeenRequest, draw: &mut Draw) -> ClosedStep {
     let bytes = render_response(&draw.script(), seen).body();
     let mut decoder = StepDecoder::new(provider.dialect, DecodeOptions::default());
     let mut reply = ModelReply::default();
@@ -232,7 +175,7 @@ fn answer(provider: &Provider, seen: &SeenRequest, draw: &mut Draw) -> ClosedSte
 }
 
 /// A history of some turns, most of its steps from one upstream. Its requests so far were taken.
-fn history(providers: &[Provider], draw: &mut Draw, turns: &mut u32) -> Result<ModelRequest, String> {
+fn history(providers: &[KnownUpstream], draw: &mut Draw, turns: &mut u32) -> Result<ModelRequest, String> {
     let usual = draw.below(providers.len() as u64) as usize;
     let mut request = ModelRequest {
         instructions: draw.chance(50).then(|| draw.text()),
@@ -251,7 +194,7 @@ fn history(providers: &[Provider], draw: &mut Draw, turns: &mut u32) -> Result<M
             }
             let provider =
                 &providers[if draw.chance(70) { usual } else { draw.below(providers.len() as u64) as usize }];
-            let seen = provider.read(&request, TransferMode::Stream)?;
+            let seen = provider.encode_and_read(&request, TransferMode::Stream)?;
             request.messages.push(Message::Step(answer(provider, &seen, draw)));
         }
     }
@@ -261,7 +204,7 @@ fn history(providers: &[Provider], draw: &mut Draw, turns: &mut u32) -> Result<M
 
 #[test]
 fn no_upstream_refuses_a_history() {
-    let providers = all_providers();
+    let providers = known_upstreams::all();
     let most = std::env::var("THROUGHLINE_HISTORY_TURNS").ok();
     let most = most.map_or(TURNS, |most| most.parse().expect("THROUGHLINE_HISTORY_TURNS is a number"));
     let (mut turns, mut seed, mut failures) = (0, 0, Vec::new());
@@ -273,7 +216,7 @@ fn no_upstream_refuses_a_history() {
             Ok(request) => {
                 let refused = providers
                     .iter()
-                    .filter_map(|provider| provider.read(&request, TransferMode::Whole).err());
+                    .filter_map(|provider| provider.encode_and_read(&request, TransferMode::Whole).err());
                 failures.extend(refused.map(|refusal| format!("seed {seed}: {refusal}")));
             }
         }

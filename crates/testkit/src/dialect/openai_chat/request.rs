@@ -364,9 +364,13 @@ impl UnansweredCalls {
         at.allow_only(&["role", "content", "tool_call_id", "name"], unrecognized)?;
         let id = at.require_text("tool_call_id")?;
         let (text, images, _) = content(&at.require("content")?)?;
-        // Pictures belong into a user message after all results; the API refuses image parts here.
+        // Pictures belong into a user message after all results (OpenHands/OpenHands#7700).
         if !images.is_empty() {
-            return Err(at.refuse("tool messages can only have text content."));
+            return Err(RequestRefusal::new(format!(
+                "Invalid '{}'. Image URLs are only allowed for messages with role 'user', but this message with role 'tool' \
+                 contains an image URL.",
+                at.path
+            )));
         }
         let Some(index) = self.calls.iter().position(|call| call.id == id) else {
             return Err(stray_result(at));
