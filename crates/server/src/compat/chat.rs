@@ -182,12 +182,8 @@ fn answer_text_mode(agents: &[Agent], selector: &ModelSelector, request: &ChatRe
 
 /// Text, that is: pictures and files have a limit of their own, and so has the whole chat.
 fn check_message(state: &AppState, input: &[UserPart]) -> Result<(), ApiError> {
-    let texts = input.iter().map(|part| match part {
-        UserPart::Text { text } => text.len(),
-        UserPart::Image(_) | UserPart::File { .. } => 0,
-    });
     let max = state.limits.message_bytes_max;
-    if texts.sum::<usize>() > max as usize {
+    if input.iter().map(UserPart::text_bytes).sum::<usize>() > max as usize {
         return Err(over_limit("messages", "message_bytes_max", max));
     }
     Ok(())

@@ -27,12 +27,8 @@ impl<E: Into<ApiError>> std::convert::From<E> for HistoryError {
 
 /// Text of a history, in bytes.
 pub(super) fn text_bytes(history: &[Message]) -> usize {
-    let of_part = |part: &UserPart| match part {
-        UserPart::Text { text } => text.len(),
-        UserPart::Image(_) | UserPart::File { .. } => 0,
-    };
     let of_message = |message: &Message| match message {
-        Message::User(parts) => parts.iter().map(of_part).sum::<usize>(),
+        Message::User(parts) => parts.iter().map(UserPart::text_bytes).sum::<usize>(),
         Message::Step(step) => {
             let calls = step.calls.iter().map(|(call, outcome)| {
                 call.arguments_text().len() + outcome.output().map_or(0, |output| output.text.len())

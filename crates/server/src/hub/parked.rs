@@ -1,10 +1,11 @@
 //! Turns that wait for a person or a client alone, on whatever route they were begun.
 //!
 //! Such a turn runs nothing and costs no more than its memory, so it is *parked*: it does not count against
-//! `turns_per_key_max`. A key has at most `parked_turns_per_key_max` of them, and more than one only if all of them were begun with
-//! at most `parked_text_bytes_per_key_max` of text. Over that the oldest that waits for a client is ended, with a notice that says so; a
-//! request that comes for it later is answered by a new turn from its own messages. One that waits for a person is never ended for
-//! another: where all do, the question of the newest is denied, with the name of the limit.
+//! `turns_per_key_max`. A key has at most `parked_turns_per_key_max` of them, and more than one only if all of them together were
+//! begun with at most `parked_text_bytes_per_key_max` of text. Over that the oldest that waits for a client is ended, with a notice
+//! that says so; a request that comes for it later is answered by a new turn from its own messages. One that waits for a person
+//! is never ended for another: where these fill the limit alone, the newest of all gives way. Its question is denied, or it is
+//! ended if it waits for a client; both name the limit.
 //!
 //! The turn itself says when it waits and when it goes on ([`Hub::set_wait`]). A surface that ends an answer parks its turn
 //! at once ([`Hub::park`]), so that whoever has read the answer may begin the next one, and takes it back before it gives

@@ -388,17 +388,47 @@ async fn where_too_many_wait_a_clients_call_goes_first_and_a_persons_question_ne
     // Older than the call, and still there.
     assert_eq!(end_of(&server, &call).await.0, "cancelled");
     all_wait(&server, 2).await;
-    let (third, _) = asking_turn(&server, json!({})).await;
-    let events = server.follow(&third, 0).await.rest().await;
-    let denied = events.iter().find(|event| event.name == "tool_result").unwrap();
-    assert_eq!(denied.data["status"], "denied");
-    assert!(
-        denied.data["error"]["message"].as_str().unwrap().contains("parked_turns_per_key_max"),
-        "{denied:?}"
-    );
-    all_wait(&server, 2).await;
     let open: Vec<_> = open_turns(&server).await.into_iter().map(|(turn, _)| turn).collect();
     assert_eq!(open, [first, second]);
+}
+
+#[tokio::test]
+async fn where_persons_questions_fill_a_limit_the_newest_turn_gives_way() {
+    let by_count = ServerLimits { parked_turns_per_key_max: 2, ..ServerLimits::default() };
+    let by_text = ServerLimits { parked_text_bytes_per_key_max: 50_000, ..ServerLimits::default() };
+    for (limits, limit, bytes) in
+        [(by_count, "parked_turns_per_key_max", 0), (by_text, "parked_text_bytes_per_key_max", 20_000)]
+    {
+        let server = serve_asking(limits).await;
+        let long = json!({"instructions": "x".repeat(bytes)});
+        let (first, _) = asking_turn(&server, long.clone()).await;
+        all_wait(&server, 1).await;
+        let (second, _) = asking_turn(&server, long.clone()).await;
+        all_wait(&server, 2).await;
+        // What was read from the log counts as what was begun here.
+        let server = server.restart().await;
+        all_wait(&server, 2).await;
+
+        let (third, _) = asking_turn(&server, long).await;
+        let events = server.follow(&third, 0).await.rest().await;
+        let denied = events.iter().find(|event| event.name == "tool_result").unwrap();
+        assert_eq!(denied.data["status"], "denied");
+        assert!(denied.data["error"]["message"].as_str().unwrap().contains(limit), "{denied:?}");
+        all_wait(&server, 2).await;
+
+        let talk =
+            json!([{"role": "system", "content": "x".repeat(bytes)}, {"role": "user", "content": "Time?"}]);
+        let (call, asked) = answer(&server, talk).await;
+        let (status, notice) = end_of(&server, &call).await;
+        assert_eq!(status, "cancelled");
+        assert!(notice.contains(limit), "{notice}");
+        let (anew, answer) = answer(&server, with_result(&asked, "12:30")).await;
+        assert_eq!(answer.content, "It is 12:30.");
+        assert_ne!(anew, call);
+        all_wait(&server, 2).await;
+        let open: Vec<_> = open_turns(&server).await.into_iter().map(|(turn, _)| turn).collect();
+        assert_eq!(open, [first, second]);
+    }
 }
 
 /// Calls that nobody answers are as many as may wait at once, not for a moment more.

@@ -166,8 +166,9 @@ pub struct ServerLimits {
     /// The body of a chat (`POST /v1/chat/completions`) with its pictures, in bytes. Clients send all pictures of a chat with each
     /// message. Default 64 MiB: more than any provider takes.
     pub chat_body_bytes_max: u64,
-    /// The same without its pictures and files (of more than `media_inline_bytes_max`), in bytes. Clients send the whole chat with each message, and what is too much the
-    /// model's provider says. Default 16 MiB: more than a million tokens, which is more than any model reads.
+    /// The same without its pictures and files (of more than `media_inline_bytes_max`), in bytes. Clients send the whole chat
+    /// with each message, and what is too much for the model its provider says. Default 16 MiB: about four million tokens of
+    /// English, twice what any model of the table reads.
     pub chat_text_bytes_max: u32,
     /// Longest time for the body of a request, in milliseconds. Default 15,000.
     pub body_ms_max: u64,
@@ -202,8 +203,9 @@ pub struct ServerLimits {
     /// Running turns of a key. Default 8.
     pub turns_per_key_max: u32,
     /// Turns of a key that wait for a person or a client alone. They run nothing and do not count as running; over the limit
-    /// the oldest that waits for a client is ended, or the newest question is denied. Default 64: many conversations at once,
-    /// at the cost of a few megabytes.
+    /// the oldest that waits for a client is ended. If those that wait for a person fill it alone, the newest gives way: its
+    /// question is denied, or it is ended if it waits for a client. Default 64: many conversations at once, at the cost of a
+    /// few megabytes.
     pub parked_turns_per_key_max: u32,
     /// Text that these were begun with, histories included, if they are more than one, in bytes. Over the limit the same happens.
     /// Default 64 MiB; less than `chat_text_bytes_max` would let one long chat end all others.

@@ -26,6 +26,16 @@ pub enum UserPart {
     },
 }
 
+impl UserPart {
+    /// Its text, in bytes. Pictures and files have none.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Self::Text { text } => text.len(),
+            Self::Image(_) | Self::File { .. } => 0,
+        }
+    }
+}
+
 /// State that an upstream wants back verbatim on the next call: reasoning, signatures, item ids. Opaque to everything but
 /// the dialect that made it; used only when the next request goes to the same dialect and model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,6 +10,7 @@ use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
 use serde_json::Value;
+use std::collections::HashMap;
 
 const FIELDS: &[&str] = &[
     "model",
@@ -328,6 +329,7 @@ fn conversation(
                 messages.push(message);
                 open = (!calls.is_empty()).then(|| UnansweredCalls {
                     at: at.path.clone(),
+                    by_id: calls.iter().enumerate().map(|(index, call)| (call.id.clone(), index)).collect(),
                     answers: vec![None; calls.len()],
                     calls,
                 });
@@ -355,6 +357,7 @@ fn stray_result(at: &RequestNode<'_>) -> RequestRefusal {
 
 struct UnansweredCalls {
     at: String,
+    by_id: HashMap<String, usize>,
     calls: Vec<SeenCall>,
     answers: Vec<Option<SeenResult>>,
 }
@@ -372,9 +375,7 @@ impl UnansweredCalls {
                 at.path
             )));
         }
-        let Some(index) = self.calls.iter().position(|call| call.id == id) else {
-            return Err(stray_result(at));
-        };
+        let Some(&index) = self.by_id.get(id) else { return Err(stray_result(at)) };
         if self.answers[index].is_some() {
             return Err(at.refuse(format!("tool call '{id}' has been answered already.")));
         }
