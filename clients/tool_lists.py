@@ -1,10 +1,12 @@
 """Collects the tool lists of the MCP servers that `tool-servers.toml` pins, as fixtures for the tests of `wire`.
 
-    sudo python3 clients/tool_lists.py /tmp/mcp-servers [--only npm:@playwright/mcp]
+    sudo python3 clients/tool_lists.py /tmp/mcp-servers [--only npm:@playwright/mcp] [--read-by target/debug/throughline]
 
 Installs each server in a folder of its own, without install scripts, asks it for its tools and keeps the schemas without the
 texts, which are under the servers' licenses. A server is code of strangers: it runs as nobody, without network, in a namespace of
 processes that ends with it, and knows only the made-up values of its entry. That needs Linux and root.
+
+With `--read-by` no fixture is written: the program starts each server itself, and has the same tools or says why not.
 """
 
 import argparse
@@ -18,7 +20,7 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -29,12 +31,16 @@ FIXTURES = CLIENTS.parent / "crates/wire/tests/fixtures/tool_lists"
 PROTOCOL_VERSION = "2025-06-18"
 INSTALL_SECONDS = 400
 LIST_SECONDS = 30
+READ_SECONDS = 60
+"""For our program, which starts the server as well."""
 MEMORY_BYTES = 3 << 30
 """Of the data of each process: the address space of Node.js is far larger than what it uses."""
 FIXTURE_BYTES = 200_000
 """Of one server. Hundreds of tools of one generator say little that its first ones did not."""
 DEFAULT_CHARS = 40
 """A longer default is prose."""
+SERVERS_MIN = 40
+"""Fewer servers that start show too little."""
 NOBODY = 65534
 
 TEXTS = {"title", "description", "markdownDescription", "enumDescriptions", "$comment"}
@@ -47,6 +53,10 @@ Json = dict[str, Any]
 
 class Failure(Exception):
     """Why a server has no list. One line."""
+
+
+class Difference(Exception):
+    """What our program has not of a server's tools. One line."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,50 @@ def collect(server: Server, folder: pathlib.Path) -> str:
     (FIXTURES / f"{server.file_name}.json").write_text(fixture(server, tools))
     differs = "" if len(tools) == server.tools else f", and not {server.tools} as the list says"
     return f"{len(tools)} tools{differs}"
+
+
+def compare(server: Server, folder: pathlib.Path, reader: pathlib.Path) -> str:
+    """Lists the tools of a server here and with our program; returns what is to be said of it."""
+    install(server, folder / server.file_name)
+    tools = listed(server, folder / server.file_name)
+    # What can only be called as a task is left out.
+    told = [tool["name"] for tool in tools if (tool.get("execution") or {}).get("taskSupport") != "required"]
+    # Not in the home of the server, who might lead us elsewhere: the program runs as root.
+    own = folder / f"{server.file_name}.reader"
+    shutil.rmtree(own, ignore_errors=True)
+    own.mkdir(mode=0o700)
+    with home_of(server, folder / server.file_name) as home:
+        words = ", ".join(json.dumps(word) for word in confined(server, folder / server.file_name, home))
+        (own / "throughline.toml").write_text(f"[mcp.server]\ncommand = [{words}]\n")
+        done = run_to_end(
+            [str(reader), "tools", "list", "--json", "--config", str(own / "throughline.toml")],
+            {**os.environ, "THROUGHLINE_DATA": str(own / "data")},
+        )
+    if done.returncode != 0:
+        raise Difference(complaint(done.stderr or done.stdout))
+    try:
+        rows = json.loads(done.stdout)
+    except ValueError:
+        raise Difference(f"the list is no JSON: {done.stdout[:100]}") from None
+    read = [row["name"].removeprefix("server.") for row in rows if row["source"] == "mcp:server"]
+    missing = sorted(set(told) - set(read))
+    if missing:
+        raise Difference(f"{len(read)} of {len(told)} tools, without {', '.join(missing)[:200]}: {complaint(done.stderr)}")
+    return f"{len(read)} tools"
+
+
+def run_to_end(words: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """What it prints. After `READ_SECONDS` it is ended with everything that it has started."""
+    process = subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=READ_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Difference(f"no list after {READ_SECONDS} s") from None
+    finally:
+        end(process)
+    return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
 
 
 def install(server: Server, folder: pathlib.Path) -> None:
@@ -120,14 +174,28 @@ def program(server: Server, folder: pathlib.Path) -> pathlib.Path:
     raise Failure(f"{server.start[0]} is not in the package")
 
 
-def listed(server: Server, folder: pathlib.Path) -> list[Json]:
-    """The tools of all pages, as the server tells them."""
+@contextlib.contextmanager
+def home_of(server: Server, folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A new home for one start of a server."""
     home = folder.with_name(f"{folder.name}.home")
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()
     os.chown(home, NOBODY, NOBODY)
     for name, content in server.files.items():
         (home / name).write_text(content)
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def listed(server: Server, folder: pathlib.Path) -> list[Json]:
+    """The tools of all pages, as the server tells them."""
+    with home_of(server, folder) as home:
+        return listed_at(server, folder, home)
+
+
+def listed_at(server: Server, folder: pathlib.Path, home: pathlib.Path) -> list[Json]:
     said, pipe = folder.with_name(f"{folder.name}.stderr"), subprocess.PIPE
     with said.open("wb") as stderr:
         process = subprocess.Popen(
@@ -151,7 +219,6 @@ def listed(server: Server, folder: pathlib.Path) -> list[Json]:
         clock.cancel()
         end(process)
         process.wait()
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def confined(server: Server, folder: pathlib.Path, home: pathlib.Path) -> list[str]:
@@ -175,7 +242,7 @@ def confined(server: Server, folder: pathlib.Path, home: pathlib.Path) -> list[s
     ]
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[Any]) -> None:
     """Its group holds the first process of its namespace, with which all others there end."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -298,18 +365,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=pathlib.Path, help="where servers are installed; the user nobody must reach it")
     parser.add_argument("--only", metavar="NAME", help="one server, as the list names it")
+    parser.add_argument("--read-by", metavar="PROGRAM", type=pathlib.Path, help="compare with what our program lists")
     asked = parser.parse_args()
     servers = [Server(**entry) for entry in tomllib.loads(LIST.read_text())["server"]]
     chosen = [server for server in servers if asked.only in (None, server.package, server.name)]
-    failed = 0
+    if asked.read_by and not os.access(asked.read_by, os.X_OK):
+        parser.error(f"{asked.read_by} is no program")
+    failed = differing = 0
     for server in chosen:
         try:
-            said = collect(server, asked.folder.resolve())
+            folder, reader = asked.folder.resolve(), asked.read_by and asked.read_by.resolve()
+            said = compare(server, folder, reader) if reader else collect(server, folder)
+        except Difference as what:
+            differing += 1
+            said = f"differs: {what}"
         except (Failure, OSError, KeyError) as why:
             failed += 1
             said = f"failed: {why}"
         print(f"{server.package}: {said}", flush=True)
-    return 1 if failed or not chosen else 0
+    if not asked.read_by:
+        return 1 if failed or not chosen else 0
+    same = len(chosen) - failed - differing
+    print(f"{same} servers have all their tools, {differing} have not; {failed} could not be started here")
+    return 1 if differing or same < max(1, min(len(chosen), SERVERS_MIN)) else 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ mod long_tests;
 mod paths;
 mod platforms;
 mod questions;
+mod servers;
 pub(crate) mod serving;
 mod vcp;
 mod viewers;
@@ -48,6 +49,8 @@ Usage: cargo xtask verify [--only NAME,…]
   chaos        kill -9 of the server at nine places and at random, with viewers; every mutant noticed
   hunt         families of four hundred processes that fork for ever are ended, whoever runs them
   mcp          100,000 replies of every shape from an MCP server, as a program and over HTTP, and as many pages of its tools
+  servers      the tools of a hundred real MCP servers of npm and PyPI, started and listed by the program (half an hour, ten
+               gigabytes; skipped where there is no Linux, root or Node.js)
   histories    100,000 simulated turns through each dialect and known upstream
   viewers      1,000 viewers that come back at once, 100 that never read: memory and lateness measured; writes
                docs/reliability.md
@@ -88,7 +91,7 @@ struct Proof {
     run: fn() -> Result<ProofOutcome>,
 }
 
-const PROOFS: [Proof; 23] = [
+const PROOFS: [Proof; 24] = [
     Proof { name: "test", what: "All checks and tests of CI", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -180,6 +183,12 @@ const PROOFS: [Proof; 23] = [
                costs more than its own call, and nothing hangs",
         command: "THROUGHLINE_MCP_REPLIES=100000 cargo test --workspace --test it mcp::odd_servers::no_",
         run: long_tests::mcp,
+    },
+    Proof {
+        name: "servers",
+        what: "Real MCP servers of npm and PyPI, started by the program: at least 40, and each has all the tools that it lists",
+        command: "cargo xtask verify --only servers",
+        run: servers::servers,
     },
     Proof {
         name: "histories",

@@ -22,6 +22,8 @@ pub(super) enum RequestKind {
 pub(super) struct PendingRequests {
     kinds: BTreeMap<i64, RequestKind>,
     orphans: Vec<OrphanReply>,
+    /// Notifications of ours that have not been answered, as none should be.
+    notifications: u32,
 }
 
 /// A reply that cannot be read, not even for its number.
@@ -56,6 +58,7 @@ impl PendingRequests {
                 self.kinds.insert(id, kind);
             }
             JsonRpcMessage::Notification(notification) => {
+                self.notifications = self.notifications.saturating_add(1);
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(RequestId::Number(id)) = cancelled.params.request_id
                 {
@@ -82,6 +85,13 @@ impl PendingRequests {
             orphan.candidates.remove(&id);
         }
         self.resolve_orphans()
+    }
+
+    /// True if an empty reply without a number can be the answer to a notification, which then is answered.
+    pub(super) fn answers_notification(&mut self) -> bool {
+        let is_one = self.notifications > 0;
+        self.notifications = self.notifications.saturating_sub(1);
+        is_one
     }
 
     /// A reply came that names no request. The only one that waits has failed. Of several, none is guessed at, which might
@@ -133,7 +143,7 @@ mod tests {
     fn check(waiting: &[i64], steps: &[(Step, &[i64])]) {
         let calls = waiting.iter().map(|id| (*id, RequestKind::CallTool));
         let kinds = calls.chain([(0, RequestKind::Listen)]).collect();
-        let mut pending = PendingRequests { kinds, orphans: Vec::new() };
+        let mut pending = PendingRequests { kinds, ..PendingRequests::default() };
         for (at, (step, expected)) in steps.iter().enumerate() {
             let failed = match step {
                 Orphan => pending.orphan(ErrorData::internal_error("unreadable", None)),

@@ -1,7 +1,10 @@
 //! From the bytes of a message to what the SDK is given.
 
 use super::*;
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ListToolsRequest};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, InitializedNotification,
+    ListToolsRequest,
+};
 
 fn sent(reader: &MessageReader, id: i64, request: ClientRequest) {
     reader.sent(&JsonRpcMessage::request(request, RequestId::Number(id)));
@@ -85,6 +88,29 @@ fn a_reply_that_is_no_json_ends_its_call_at_once_and_no_other() {
     );
     check(&[7, 8], r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#, &[]);
     check(&[7], r#"{"jsonrpc":"2.0","result":{}}"#, &["7 its reply names no request"]);
+}
+
+/// `@leanspec/mcp` 0.3.0 answers `notifications/initialized`, and the list of its tools was taken for lost.
+#[test]
+fn the_answer_to_a_notification_is_no_reply_to_a_request() {
+    for line in [
+        r#"{"jsonrpc":"2.0","result":null}"#,
+        r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}"#,
+    ] {
+        let reader = reader(&[1]);
+        let initialized = ClientNotification::InitializedNotification(InitializedNotification::default());
+        reader.sent(&JsonRpcMessage::notification(initialized));
+        assert_eq!(replies(reader.read(line.as_bytes(), &MessageOrigin::Pipe)), [""; 0], "{line}");
+        let list = br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
+        assert_eq!(replies(reader.read(list, &MessageOrigin::Pipe)), ["1 ok"], "{line}");
+    }
+    // Each has one answer at most, and what says more is no answer to it.
+    let reader = reader(&[7]);
+    let initialized = ClientNotification::InitializedNotification(InitializedNotification::default());
+    reader.sent(&JsonRpcMessage::notification(initialized));
+    let with_content = br#"{"jsonrpc":"2.0","result":{"content":[]}}"#;
+    assert_eq!(replies(reader.read(with_content, &MessageOrigin::Pipe)), ["7 its reply names no request"]);
 }
 
 #[test]
