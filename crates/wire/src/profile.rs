@@ -94,6 +94,10 @@ pub struct UpstreamProfile {
     pub tool_choice_required: bool,
     /// Mark what a cache may keep, `cache_control` (Anthropic). Default true: a conversation is sent again with each step.
     pub cache_control: bool,
+    /// Ask for arguments while they are written, `eager_input_streaming` (Anthropic), which otherwise holds each value back until
+    /// it is complete. Default false: gateways that do not know it refuse it, and the driver learns from that.
+    /// <https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming>
+    pub eager_arguments: bool,
     /// Send `prompt_cache_key` (OpenAI): requests that begin alike go where their beginning is cached. Default false: servers
     /// that do not know it may refuse it.
     pub prompt_cache_key: bool,
@@ -132,6 +136,7 @@ impl Default for UpstreamProfile {
             tool_choice_none: true,
             tool_choice_required: true,
             cache_control: true,
+            eager_arguments: false,
             prompt_cache_key: false,
             tool_schemas: ToolSchemaForm::Standard,
             tools_max: None,

@@ -577,6 +577,12 @@ async fn anthropic_refusals() {
                 "all content must be type `text` if `is_error` is true",
             ),
             ("/top_p", 0.5.into(), "`temperature` and `top_p` cannot both be specified"),
+            ("/temperature", 1.5.into(), "temperature: range: 0..1"),
+            (
+                "/messages/1/content/2",
+                json!({"type": "redacted_thinking", "data": "EmwK"}),
+                "messages.1: The final block in an assistant message cannot be `thinking`.",
+            ),
             ("/thinking", json!({"type": "enabled", "budget_tokens": 1024}), "`max_tokens` must be greater than"),
             ("/messages/1/content/2/id", "a".into(), "`tool_use` ids must be unique"),
             (

@@ -261,6 +261,7 @@ pub struct ProfileSection {
     pub tool_choice_none: Option<bool>,
     pub tool_choice_required: Option<bool>,
     pub cache_control: Option<bool>,
+    pub eager_arguments: Option<bool>,
     pub prompt_cache_key: Option<bool>,
     pub tool_schemas: Option<ToolSchemaForm>,
     pub tools_max: Option<u32>,
@@ -288,6 +289,7 @@ impl ProfileSection {
             tool_choice_none: self.tool_choice_none.unwrap_or(base.tool_choice_none),
             tool_choice_required: self.tool_choice_required.unwrap_or(base.tool_choice_required),
             cache_control: self.cache_control.unwrap_or(base.cache_control),
+            eager_arguments: self.eager_arguments.unwrap_or(base.eager_arguments),
             prompt_cache_key: self.prompt_cache_key.unwrap_or(base.prompt_cache_key),
             tool_schemas: self.tool_schemas.unwrap_or(base.tool_schemas),
             // Zero takes back the limit of a known upstream.

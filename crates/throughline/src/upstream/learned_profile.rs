@@ -17,7 +17,7 @@ struct RefusalRule {
     leave_out: fn(&mut UpstreamProfile),
 }
 
-const RULES: [RefusalRule; 5] = [
+const RULES: [RefusalRule; 6] = [
     RefusalRule {
         dialect: Some(Dialect::OpenaiChat),
         is_sent: |_| true,
@@ -41,6 +41,12 @@ const RULES: [RefusalRule; 5] = [
         is_sent: |_| true,
         is_named: failure::mentions_max_completion_tokens,
         leave_out: |profile| profile.max_completion_tokens = true,
+    },
+    RefusalRule {
+        dialect: None,
+        is_sent: |refused| refused.tools == ToolsInRequest::Present,
+        is_named: failure::mentions_eager_arguments,
+        leave_out: |profile| profile.eager_arguments = false,
     },
     RefusalRule {
         dialect: None,

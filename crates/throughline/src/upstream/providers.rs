@@ -151,7 +151,11 @@ pub fn all() -> Vec<KnownProvider> {
         },
         KnownProvider {
             dialect: Dialect::Anthropic,
-            profile: UpstreamProfile { fetches_images: true, ..UpstreamProfile::default() },
+            profile: UpstreamProfile {
+                fetches_images: true,
+                eager_arguments: true,
+                ..UpstreamProfile::default()
+            },
             ..chat_completions("anthropic", "Anthropic", "https://api.anthropic.com/v1", Some("ANTHROPIC_API_KEY"))
                 .with_key_url("https://console.anthropic.com/settings/keys").with_note("Messages API; thinking blocks go back with their signatures.")
         },

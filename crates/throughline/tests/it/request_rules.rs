@@ -3,12 +3,13 @@
 
 use crate::known_upstreams::{self, KnownUpstream};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 use throughline_wire::{
-    Call, CallArguments, CallKind, CallOutcome, ClosedStep, EncodedRequest, Media, Message, ModelRequest,
-    ModelSettings, NotStarted, RawArguments, ToolDefinition, ToolOutput, TransferMode, UserPart,
+    Call, CallArguments, CallKind, CallOutcome, ClosedStep, Dialect, EncodedRequest, Media, Message,
+    ModelRequest, ModelSettings, NotStarted, ProviderState, RawArguments, ToolChoice, ToolDefinition,
+    ToolOutput, TransferMode, UserPart,
 };
 
 /// Files with rules, and their headings.
@@ -18,6 +19,9 @@ const SECTIONS: [(&str, &str); 4] = [
     ("calls.json", "Calls and results"),
     ("settings.json", "Settings"),
 ];
+
+/// Longest line of JSON on the page, if it can be broken.
+const LINE_CHARS: usize = 120;
 
 const HEAD: &str = "# Requests
 
@@ -55,6 +59,8 @@ struct RuleRequest {
     tools: Vec<Value>,
     #[serde(default)]
     settings: Option<ModelSettings>,
+    #[serde(default)]
+    tool_choice: ToolChoice,
 }
 
 #[derive(Deserialize)]
@@ -72,6 +78,9 @@ enum RuleMessage {
         thinking: String,
         #[serde(default)]
         calls: Vec<RuleCall>,
+        /// Blocks that Anthropic wants back as they came.
+        #[serde(default)]
+        blocks: Option<Value>,
     },
 }
 
@@ -114,6 +123,9 @@ fn look() -> String {
 struct RuleCase {
     /// Names of a dialect or an upstream.
     upstreams: Vec<String>,
+    /// Model, if the rule is for some models alone.
+    #[serde(default)]
+    model: Option<String>,
     /// Pointer to the part of the body that is shown, the same for all of them.
     shown: String,
     /// By pointer, what an encoder without the rule would write; `null` takes something out, `"(tool)"` is the first tool's own
@@ -148,7 +160,8 @@ impl RuleRequest {
             ToolDefinition::new(name, "Looks.", schema.clone())
         });
         let settings = self.settings.clone().unwrap_or_default();
-        ModelRequest { messages, tools: tools.collect(), settings, ..ModelRequest::default() }
+        let tool_choice = self.tool_choice.clone();
+        ModelRequest { messages, tools: tools.collect(), settings, tool_choice, ..ModelRequest::default() }
     }
 }
 
@@ -157,11 +170,15 @@ impl RuleMessage {
         match self {
             Self::User { user } => Message::User(vec![UserPart::Text { text: user.clone() }]),
             Self::Picture { picture } => Message::User(vec![UserPart::Image(media(picture))]),
-            Self::Step { model, thinking, calls } => Message::Step(ClosedStep {
+            Self::Step { model, thinking, calls, blocks } => Message::Step(ClosedStep {
                 text: model.clone(),
                 thinking: thinking.clone(),
                 calls: calls.iter().enumerate().map(|(nth, call)| call.to_pair(at, nth)).collect(),
-                ..ClosedStep::default()
+                model: "anthropic-model".to_owned(),
+                provider_state: blocks.as_ref().map(|blocks| ProviderState {
+                    dialect: Dialect::Anthropic,
+                    value: json!({"role": "assistant", "content": blocks}),
+                }),
             }),
         }
     }
@@ -209,7 +226,10 @@ impl RuleCase {
     /// All of these names: some dialects are called as a provider is.
     fn upstreams(&self) -> Vec<KnownUpstream> {
         let is_meant = |upstream: &KnownUpstream| self.upstreams.contains(&upstream.name);
-        let known: Vec<KnownUpstream> = known_upstreams::all().into_iter().filter(is_meant).collect();
+        let mut known: Vec<KnownUpstream> = known_upstreams::all().into_iter().filter(is_meant).collect();
+        if let Some(model) = &self.model {
+            known.iter_mut().for_each(|upstream| upstream.model = model.clone());
+        }
         for name in &self.upstreams {
             assert!(known.iter().any(|upstream| upstream.name == *name), "no upstream {name}");
         }
@@ -316,17 +336,38 @@ fn page() -> String {
             let encoded = upstream.encode(&request, TransferMode::Stream);
             let refusal = upstream.read(&case.without_rule(&encoded, &request)).expect_err("a refusal");
             let names: Vec<String> = case.upstreams.iter().map(|name| format!("`{name}`")).collect();
+            let model = case.model.iter().map(|model| format!(" for `{model}`")).collect::<String>();
             let place = if case.shown.is_empty() { String::new() } else { format!(", at `{}`", case.shown) };
             let _ = write!(
                 page,
-                "\nSent to {}{place}:\n\n```json\n{}\n```\n\nRefused otherwise: “{}”\n",
+                "\nSent to {}{model}{place}:\n\n```json\n{}\n```\n\nRefused otherwise: “{}”\n",
                 names.join(", "),
-                case.shown(&encoded),
+                json_lines(case.shown(&encoded), 0),
                 refusal.replace('\n', " ")
             );
         }
     }
     page
+}
+
+/// JSON in lines of a page's width where that is possible: a value that fits stands on one.
+fn json_lines(value: &Value, indent: usize) -> String {
+    let line = value.to_string();
+    let (brackets, items): (_, Vec<(String, &Value)>) = match value {
+        Value::Array(items) => (["[", "]"], items.iter().map(|item| (String::new(), item)).collect()),
+        Value::Object(members) => {
+            let key = |key: &String| format!("{}: ", Value::from(key.as_str()));
+            (["{", "}"], members.iter().map(|(name, member)| (key(name), member)).collect())
+        }
+        _ => return line,
+    };
+    if indent + line.len() <= LINE_CHARS || items.is_empty() {
+        return line;
+    }
+    let margin = " ".repeat(indent + 2);
+    let item = |(key, item): (String, &Value)| format!("{margin}{key}{}", json_lines(item, indent + 2));
+    let lines = items.into_iter().map(item).collect::<Vec<_>>().join(",\n");
+    format!("{}\n{lines}\n{}{}", brackets[0], " ".repeat(indent), brackets[1])
 }
 
 /// `owner/repository#1` as a link to it.

@@ -3,8 +3,9 @@
 //! A request that says too much is refused whole. What is taken out is named, so that nobody takes the answer for another one.
 
 use super::Dialect;
+use super::gemini::is_before_three;
 use crate::profile::UpstreamProfile;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Objects of a body in which settings stand, besides the body itself.
 const INSIDE: [&str; 4] = ["generationConfig", "options", "inferenceConfig", "text"];
@@ -20,16 +21,9 @@ pub(super) fn take_out(
     let excluded = match dialect {
         Dialect::Anthropic | Dialect::BedrockAnthropic => excluded_by_claude(body),
         Dialect::BedrockConverse if model.contains("claude") => exclude_either(body, "temperature", "topP"),
-        // "You can only set only one of thinking budget and thinking level" (HTTP 400).
         Dialect::Gemini => {
-            match body.get_mut("generationConfig").and_then(|config| config.get_mut("thinkingConfig")) {
-                Some(Value::Object(thinking)) if thinking.contains_key("thinkingLevel") => {
-                    left_out
-                        .extend(thinking.shift_remove("thinkingBudget").map(|_| "thinkingBudget".to_owned()));
-                    Vec::new()
-                }
-                _ => Vec::new(),
-            }
+            left_out.extend(exclude_by_gemini(model, body).into_iter().map(str::to_owned));
+            Vec::new()
         }
         _ => Vec::new(),
     };
@@ -56,6 +50,45 @@ fn excluded_by_claude(body: &Map<String, Value>) -> Vec<&'static str> {
         ("top_p", number("top_p").is_none_or(|value| value < 0.95) || body.contains_key("temperature")),
     ];
     excluded.into_iter().filter_map(|(name, is_excluded)| is_excluded.then_some(name)).collect()
+}
+
+/// "You can only set only one of thinking budget and thinking level"; "Function calling with a response mime type:
+/// 'application/json' is unsupported" (HTTP 400, googleapis/python-genai#867), which Gemini 3 takes.
+fn exclude_by_gemini(model: &str, body: &mut Map<String, Value>) -> Vec<&'static str> {
+    let mut left_out = Vec::new();
+    let has_functions = body
+        .get("tools")
+        .and_then(Value::as_array)
+        .is_some_and(|tools| tools.iter().any(|tool| tool.get("functionDeclarations").is_some()));
+    let Some(Value::Object(config)) = body.get_mut("generationConfig") else { return left_out };
+    if let Some(Value::Object(thinking)) = config.get_mut("thinkingConfig")
+        && thinking.contains_key("thinkingLevel")
+        && thinking.shift_remove("thinkingBudget").is_some()
+    {
+        left_out.push("thinkingBudget");
+    }
+    let is_json = config.get("responseMimeType").is_some_and(|kind| kind == "application/json");
+    if is_json && has_functions && is_before_three(model) {
+        config.shift_remove("responseMimeType");
+        let schemas = ["responseJsonSchema", "responseSchema"].map(|name| config.shift_remove(name));
+        let prompt = json_prompt(schemas.into_iter().flatten().next());
+        let instruction = body.entry("systemInstruction").or_insert_with(|| json!({ "parts": [] }));
+        // In another form it comes from an agent's own settings.
+        if let Some(parts) = instruction.get_mut("parts").and_then(Value::as_array_mut) {
+            parts.push(json!({ "text": prompt }));
+        }
+        left_out.push("responseMimeType");
+    }
+    left_out
+}
+
+/// Instruction for a model that cannot be bound to JSON.
+fn json_prompt(schema: Option<Value>) -> String {
+    let alone = "When you call no tool, answer with JSON alone: no other words, no code fence.";
+    match schema {
+        Some(schema) => format!("{alone} It fits this JSON Schema: {schema}"),
+        None => alone.to_owned(),
+    }
 }
 
 /// The second, where both are there.
@@ -94,7 +127,6 @@ fn remove(body: &mut Map<String, Value>, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[track_caller]
     fn check(dialect: Dialect, body: Value, left_out: &[&str], rest: Value) {
@@ -144,5 +176,35 @@ mod tests {
             &["seed"],
             json!({"temperature": 0.5, "top_p": 0.9}),
         );
+    }
+
+    #[test]
+    fn before_gemini_3_json_beside_tools_is_asked_for_in_words() {
+        let functions = json!([{"functionDeclarations": [{"name": "look"}]}]);
+        let search = json!([{"googleSearch": {}}]);
+        for (model, tools, is_asked) in [
+            ("gemini-2.5-flash", &functions, true),
+            ("models/gemini-1.5-pro", &functions, true),
+            ("gemini-2.5-flash", &search, false),
+            ("gemini-3-pro", &functions, false),
+        ] {
+            for (schema, instruction) in [
+                ("responseJsonSchema", json!({"parts": [{"text": "Be brief."}]})),
+                ("responseSchema", json!({"parts": []})),
+                // An agent's own.
+                ("responseSchema", json!("Be brief.")),
+            ] {
+                let config = json!({"responseMimeType": "application/json", schema: {"type": "object"}});
+                let body =
+                    json!({"tools": tools, "generationConfig": config, "systemInstruction": instruction});
+                let Value::Object(mut body) = body else { panic!("an object") };
+                let left_out = take_out(Dialect::Gemini, &UpstreamProfile::default(), model, &mut body);
+                assert_eq!(left_out == ["responseMimeType"], is_asked, "{model}: {left_out:?}");
+                assert_eq!(body["generationConfig"] == json!({}), is_asked, "{model}");
+                let words = body["systemInstruction"].to_string();
+                let is_in_words = words.contains(r#"JSON Schema: {\"type\":\"object\"}"#);
+                assert_eq!(is_in_words, is_asked && instruction.is_object(), "{model}: {words}");
+            }
+        }
     }
 }

@@ -610,6 +610,33 @@ proptest! {
     }
 }
 
+#[test]
+fn arguments_that_may_be_long_are_asked_for_while_they_are_written() {
+    let number = json!({ "type": "integer" });
+    let bound = json!({ "type": "string", "maxLength": 20 });
+    let text = json!({ "type": "string" });
+    for (schema, is_long) in [
+        (json!({ "type": "object" }), false),
+        (
+            json!({ "type": "object", "properties": { "line": number, "unit": { "enum": ["C", "F"] } } }),
+            false,
+        ),
+        (json!({ "type": "object", "properties": { "name": bound, "string": number } }), false),
+        (json!({ "type": "object", "properties": { "path": bound, "content": text } }), true),
+        (json!({ "type": "object", "properties": { "edits": { "type": "array", "items": text } } }), true),
+        (json!({ "type": "object", "properties": { "note": { "type": ["string", "null"] } } }), true),
+    ] {
+        let tools = vec![ToolDefinition::new("write", "", schema.clone())];
+        let request = ModelRequest { tools, ..request(vec![user("Hi")]) };
+        for (eager_arguments, expected) in [(true, is_long), (false, false)] {
+            let profile = UpstreamProfile { eager_arguments, ..unmarked() };
+            let sent =
+                encode(Dialect::Anthropic, &request, &profile, TransferMode::Stream).expect("an encoder");
+            assert_eq!(sent.body["tools"][0]["eager_input_streaming"] == true, expected, "{schema}");
+        }
+    }
+}
+
 // --- what a cache may keep ---
 
 /// Everything that is marked, as `messages[1].content[0]`.

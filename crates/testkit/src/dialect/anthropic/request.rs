@@ -130,8 +130,16 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
             at.require("name")?.name("", 128)?;
             continue;
         }
-        let known =
-            ["type", "name", "description", "input_schema", "cache_control", "strict", "input_examples"];
+        let known = [
+            "type",
+            "name",
+            "description",
+            "input_schema",
+            "cache_control",
+            "strict",
+            "input_examples",
+            "eager_input_streaming",
+        ];
         at.allow_only(&known, extra)?;
         if let Some(kind @ ("function" | "object")) = at.get_text("type")? {
             return Err(at.refuse(format!(
@@ -223,11 +231,20 @@ fn turns<'a>(list: &RequestNode<'a>) -> RequestResult<Vec<AnthropicTurn<'a>>> {
             _ => turns.push(AnthropicTurn { role, at, blocks }),
         }
     }
+    let ends_in_thought = |turn: &&AnthropicTurn<'_>| {
+        matches!(turn.blocks.last(), Some(AnthropicContent::Thinking { .. } | AnthropicContent::Redacted))
+    };
     match turns.first() {
         Some(turn) if turn.role == "assistant" => {
             Err(RequestRefusal::new("messages: first message must use the \"user\" role"))
         }
-        _ => Ok(turns),
+        // tailcallhq/forgecode#2107
+        _ => match turns.iter().find(ends_in_thought) {
+            Some(turn) => {
+                Err(turn.at.refuse("The final block in an assistant message cannot be `thinking`."))
+            }
+            None => Ok(turns),
+        },
     }
 }
 
@@ -336,9 +353,16 @@ fn check_settings(root: &RequestNode<'_>, max_tokens: u64) -> RequestResult<()> 
             "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
         );
     }
+    // anthropics/anthropic-sdk-python#893
+    if root.value["temperature"].as_f64().is_some_and(|value| !(0.0..=1.0).contains(&value)) {
+        return refuse("temperature: range: 0..1");
+    }
     let Some(thinking) = root.get("thinking").filter(|at| at.value["type"] != "disabled") else {
         return Ok(());
     };
+    if matches!(root.value["tool_choice"]["type"].as_str(), Some("any" | "tool")) {
+        return refuse("Thinking may not be enabled when tool_choice forces tool use.");
+    }
     if root.value["temperature"].as_f64().is_some_and(|value| value != 1.0) {
         return refuse("`temperature` may only be set to 1 when thinking is enabled.");
     }

@@ -83,6 +83,14 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
         }
     }
     seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
+    let is_json = root.value["generationConfig"]["responseMimeType"] == "application/json";
+    // Gemini 3 takes both (googleapis/python-genai#867).
+    let is_before_3 = ["gemini-1", "gemini-2"].iter().any(|before| seen.model.contains(before));
+    if is_json && is_before_3 && !seen.tools.is_empty() {
+        return Err(RequestRefusal::new(
+            "Function calling with a response mime type: 'application/json' is unsupported",
+        ));
+    }
     seen.tool_choice = choice(&root, &seen.tools)?;
     let turns = turns(&root, seen.model.contains("gemini-3"))?;
     seen.messages = conversation(turns)?;

@@ -118,7 +118,8 @@ fn tools(
         let called = called_tool_names(request).filter(|name| is_free(name));
         tools.extend(called.map(|name| json!({ "name": name, "input_schema": any_object() })));
     } else {
-        tools.extend(offered.iter().filter(|tool| is_free(tool.name.as_str())).map(tool));
+        let offered = offered.iter().filter(|tool| is_free(tool.name.as_str()));
+        tools.extend(offered.map(|definition| tool(definition, profile)));
     }
     if tools.is_empty() {
         return;
@@ -165,14 +166,34 @@ fn any_object() -> Value {
     json!({ "type": "object" })
 }
 
-fn tool(definition: &ToolDefinition) -> Value {
+fn tool(definition: &ToolDefinition, profile: &UpstreamProfile) -> Value {
     let mut tool = Map::new();
     tool.insert("name".to_owned(), definition.name.as_str().into());
     if !definition.description.is_empty() {
         tool.insert("description".to_owned(), definition.description.as_str().into());
     }
     tool.insert("input_schema".to_owned(), (*definition.parameters).clone());
+    if profile.eager_arguments && has_long_text(&definition.parameters) {
+        tool.insert("eager_input_streaming".to_owned(), true.into());
+    }
     Value::Object(tool)
+}
+
+/// True if the schema has a text without any bound.
+fn has_long_text(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            let is_bound =
+                ["enum", "const", "format", "maxLength"].iter().any(|word| members.contains_key(*word));
+            let is_text = members.get("type").is_some_and(|kind| {
+                kind == "string"
+                    || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "string"))
+            });
+            (is_text && !is_bound) || members.values().any(has_long_text)
+        }
+        Value::Array(items) => items.iter().any(has_long_text),
+        _ => false,
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -135,6 +135,11 @@ fn declaration(tool: &ToolDefinition) -> Value {
     declaration
 }
 
+/// True for models of the first two generations and the open ones.
+pub(in crate::dialect) fn is_before_three(model: &str) -> bool {
+    ModelGeneration::of(model) == ModelGeneration::BeforeThree
+}
+
 /// Generation of the model. Gemini 3 demands signatures and accepts pictures in results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModelGeneration {
