@@ -287,6 +287,9 @@ pub struct PendingApproval {
 pub struct WaitState {
     /// Reason for the wait.
     pub reason: WaitReason,
+    /// Start of the wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<UnixMillis>,
     /// End of the wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<UnixMillis>,
@@ -383,8 +386,8 @@ impl AssistantMessage {
         }
         self.seq = event.seq;
         match &event.kind {
-            EventKind::Waiting { reason, until, .. } => {
-                self.waiting = Some(WaitState { reason: *reason, until: *until });
+            EventKind::Waiting { reason, since, until, .. } => {
+                self.waiting = Some(WaitState { reason: *reason, since: *since, until: *until });
                 return;
             }
             EventKind::Unrecognised => return,

@@ -225,8 +225,8 @@ pub enum TimerId {
         /// The start that the limit belongs to.
         attempt: u32,
     },
-    /// The upstream should have answered by now: viewers learn that it has not.
-    FirstByte {
+    /// The upstream should have sent something by now: viewers learn if it has not.
+    ModelSilence {
         /// The waiting step.
         step: u32,
         /// The try that is awaited.

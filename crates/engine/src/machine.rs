@@ -17,6 +17,9 @@ use throughline_wire::{CallArguments, CallId, FinishReason, ProviderState, Usage
 
 /// Shortest wait that is reported, in milliseconds. Below the 3 s after which people look for a mistake of theirs.
 pub(crate) const NOTIFY_AFTER_MS: UnixMillis = 2_000;
+/// Shortest silence in the middle of a reply that is reported, in milliseconds. Models pause for a second or two, and there is
+/// something to read meanwhile.
+pub(crate) const SILENCE_NOTIFY_AFTER_MS: UnixMillis = 5_000;
 
 /// State that dies with the process: the stream being read, checks under way, requests not yet fulfilled.
 #[derive(Clone, Debug, Default)]
@@ -36,8 +39,8 @@ pub(crate) struct VolatileState {
     pub cancelled_starts: BTreeSet<(CallId, u32)>,
     /// The step's further choices were reported.
     pub choice_reported: bool,
-    /// True once the upstream has sent anything in this try, shown or not.
-    pub first_byte_received: bool,
+    /// Silence of the upstream in this try.
+    pub silence: SilenceWatch,
     /// Messages of the user that wait to be taken in. Their senders still hold them.
     pub queue: Vec<QueuedMessage>,
     /// The open text block, if text rules change what people are shown of it.
@@ -48,6 +51,17 @@ pub(crate) struct VolatileState {
     pub tool_questions: BTreeMap<ApprovalId, u64>,
     /// By call whose arguments are arriving: what its card says meanwhile.
     pub early_summaries: BTreeMap<CallId, EarlySummary>,
+}
+
+/// Watch for an upstream that sends nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SilenceWatch {
+    /// Time of the request, or of what was heard last, whether that was shown or not.
+    pub since: UnixMillis,
+    /// It has sent something in this try.
+    pub has_begun: bool,
+    /// Its silence has been reported, and no timer runs until it is heard again.
+    pub is_reported: bool,
 }
 
 /// A text that people are shown otherwise than it is written.

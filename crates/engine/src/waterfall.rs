@@ -89,7 +89,7 @@ impl Waterfall {
             | EventKind::ToolProgress(_)
             | EventKind::UserMessage { .. }
             | EventKind::Waiting {
-                reason: WaitReason::FirstByte | WaitReason::Store | WaitReason::Client,
+                reason: WaitReason::FirstByte | WaitReason::Silence | WaitReason::Store | WaitReason::Client,
                 ..
             }
             | EventKind::Problem { .. }
@@ -262,7 +262,7 @@ mod tests {
                 content: None,
                 stop: false,
             },
-            "retry" => EventKind::Waiting { reason: WaitReason::Retry, until: None, why: None },
+            "retry" => EventKind::Waiting { reason: WaitReason::Retry, since: None, until: None, why: None },
             _ => EventKind::TurnResumed { epoch: 1 },
         };
         Event {

@@ -174,8 +174,12 @@ pub(crate) fn as_failure(fault: &TurnFault) -> UpstreamFailure {
     }
 }
 
-/// In mid-stream the remedy is always the same.
-pub(crate) fn mid_stream(mut fault: TurnFault) -> TurnFault {
+/// In mid-stream what was shown stays, and the reply can go on from there, unless what is refused would be refused again: the
+/// account, the content, the length.
+pub(crate) fn mid_stream(mut fault: TurnFault, failure: Option<&UpstreamFailure>) -> TurnFault {
+    if failure.is_some_and(|failure| failure.kind != FailureKind::Status && !failure.is_retryable()) {
+        return fault;
+    }
     fault.remedy = "What was shown is kept. Send “continue” to go on from there.".into();
     fault.retryable = true;
     fault

@@ -3412,6 +3412,7 @@ export interface components {
             usage: components["schemas"]["Usage"];
             waiting?: {
                 reason: string;
+                since?: number;
                 until?: number;
             };
             problems: {
@@ -5658,7 +5659,9 @@ export interface components {
             /** @description The tool call concerned. */
             tool_id?: string;
             /** @enum {string} */
-            reason: "first_byte" | "rate_limit" | "retry" | "store" | "client";
+            reason: "first_byte" | "silence" | "rate_limit" | "retry" | "store" | "client";
+            /** @description milliseconds since 1970 */
+            since?: number;
             /** @description milliseconds since 1970 */
             until?: number;
             why?: string;

@@ -49,7 +49,11 @@ enum ModelActivity {
     AwaitingFirstToken,
     Thinking,
     Writing,
-    Waiting(WaitReason, Option<i64>),
+    Waiting {
+        reason: WaitReason,
+        since: Option<i64>,
+        until: Option<i64>,
+    },
 }
 
 /// New lines for the screen.
@@ -86,6 +90,9 @@ impl TurnTranscript {
     #[deny(clippy::wildcard_enum_match_arm)]
     pub(crate) fn apply(&mut self, event: &Event) {
         let block = event.block.map(|index| index as usize);
+        if let ModelActivity::Waiting { .. } = self.activity {
+            self.activity = ModelActivity::Writing;
+        }
         match &event.kind {
             EventKind::StreamStart { .. } => self.started_at = event.timestamp,
             EventKind::StepStart { .. } => self.activity = ModelActivity::AwaitingFirstToken,
@@ -148,8 +155,8 @@ impl TurnTranscript {
                     *open = true;
                 }
             }
-            EventKind::Waiting { reason, until, .. } => {
-                self.activity = ModelActivity::Waiting(*reason, *until)
+            EventKind::Waiting { reason, since, until, .. } => {
+                self.activity = ModelActivity::Waiting { reason: *reason, since: *since, until: *until }
             }
             // Said where the answer is given.
             EventKind::Problem { code, .. } if matches!(code.as_str(), "invalid_edit" | "stale_answer") => {}
@@ -326,16 +333,19 @@ impl TurnTranscript {
             ModelActivity::AwaitingFirstToken => self.words.waiting_first().to_owned(),
             ModelActivity::Thinking => self.words.thinking().to_owned(),
             ModelActivity::Writing => self.words.writing().to_owned(),
-            ModelActivity::Waiting(reason, until) => {
+            ModelActivity::Waiting { reason, since, until } => {
                 let words = match reason {
+                    WaitReason::Silence => self.words.waiting_silent(),
                     WaitReason::RateLimit => self.words.waiting_rate_limit(),
                     WaitReason::Retry => self.words.waiting_retry(),
                     WaitReason::Store => self.words.waiting_store(),
                     WaitReason::Client => self.words.waiting_client(),
                     _ => self.words.waiting_first(),
                 };
-                match until.map(|until| until - now).filter(|left| *left > 0) {
-                    Some(left) => format!("{words} ({})", duration(left.unsigned_abs())),
+                let left = until.map(|until| until - now).filter(|ms| *ms > 0);
+                let waited = || since.map(|since| now - since).filter(|ms| *ms > 0);
+                match left.or_else(waited) {
+                    Some(ms) => format!("{words} ({})", duration(ms.unsigned_abs())),
                     None => words.to_owned(),
                 }
             }
@@ -554,6 +564,18 @@ It is sunny.
 "#,
         );
         assert_eq!(screen.transcript.ended, Some(TurnStatus::Completed));
+    }
+
+    #[test]
+    fn a_wait_counts_its_seconds_until_something_comes() {
+        let mut screen = TranscriptScreen::new(60, 20);
+        screen.events(THREE_CITIES);
+        screen.events(r#"{"type":"waiting","reason":"silence","since":300}"#);
+        assert_eq!(screen.transcript.status(12_800), "the model has paused (12.5 s)");
+        screen.events(r#"{"type":"tool_input_delta","block":1,"tool_id":"a","delta":"jing"}"#);
+        assert_eq!(screen.transcript.status(13_000), "writing");
+        screen.events(r#"{"type":"waiting","reason":"retry","until":15000}"#);
+        assert_eq!(screen.transcript.status(13_000), "retrying (2.0 s)");
     }
 
     #[test]

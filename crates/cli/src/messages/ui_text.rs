@@ -96,6 +96,7 @@ pub(crate) use words;
 words! {
     connecting: "connecting", "连接中";
     waiting_first: "waiting for the first token", "等待模型响应";
+    waiting_silent: "the model has paused", "模型暂停输出";
     waiting_rate_limit: "rate limited by the upstream", "上游限流，等待中";
     waiting_retry: "retrying", "正在重试";
     waiting_store: "waiting for the log", "等待写入日志";

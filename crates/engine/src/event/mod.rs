@@ -334,6 +334,9 @@ pub enum EventKind {
     Waiting {
         /// Reason for the wait.
         reason: WaitReason,
+        /// Start of the wait, for one that has lasted a while.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<UnixMillis>,
         /// End of the wait, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<UnixMillis>,
@@ -671,6 +674,8 @@ impl CallStatus {
 pub enum WaitReason {
     /// The upstream has not answered yet.
     FirstByte,
+    /// The upstream has gone silent in the middle of its reply.
+    Silence,
     /// The upstream asked for a pause.
     RateLimit,
     /// The call failed and will be tried again.

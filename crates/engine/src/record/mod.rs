@@ -455,7 +455,7 @@ impl TurnRecord {
                     self.phase = TurnPhase::Backoff(Backoff { attempt, until, end });
                 }
             }
-            WaitReason::FirstByte | WaitReason::Store | WaitReason::Client => {}
+            WaitReason::FirstByte | WaitReason::Silence | WaitReason::Store | WaitReason::Client => {}
         }
     }
 

@@ -3,7 +3,9 @@
 use crate::action::TurnAction;
 use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, ToolInput, TurnFault, WaitReason};
 use crate::input::{FailureKind, TimerId, UpstreamFailure};
-use crate::machine::{EventTarget, FilteredText, NOTIFY_AFTER_MS, TurnMachine};
+use crate::machine::{
+    EventTarget, FilteredText, NOTIFY_AFTER_MS, SILENCE_NOTIFY_AFTER_MS, SilenceWatch, TurnMachine,
+};
 use crate::record::{
     Backoff, CallHandle, CallState, HOSTED, ModelAttempt, OpenBlock, TurnPhase, code, is_commit,
 };
@@ -50,12 +52,12 @@ impl TurnMachine<'_> {
         self.volatile.provider_state = None;
         self.volatile.filtered_text = None;
         self.volatile.choice_reported = false;
-        self.volatile.first_byte_received = false;
+        self.volatile.silence = SilenceWatch { since: self.now, ..SilenceWatch::default() };
         self.emit(EventTarget { step: Some(step), ..EventTarget::default() }, start);
         // Every call of the steps before is closed: that is how this place is reached.
         if let Some(request) = request::next_request(self.record, self.setup, self.start) {
             self.push_action(TurnAction::CallModel { step, attempt, upstream, request: Box::new(request) });
-            self.set_timer(TimerId::FirstByte { step, attempt }, self.now + NOTIFY_AFTER_MS);
+            self.set_timer(TimerId::ModelSilence { step, attempt }, self.now + NOTIFY_AFTER_MS);
         }
     }
 
@@ -65,7 +67,10 @@ impl TurnMachine<'_> {
         if self.record.reply_of(step, attempt).is_none() {
             return;
         }
-        self.volatile.first_byte_received = true;
+        let heard = SilenceWatch { since: self.now, has_begun: true, is_reported: false };
+        if std::mem::replace(&mut self.volatile.silence, heard).is_reported {
+            self.set_timer(TimerId::ModelSilence { step, attempt }, self.now + SILENCE_NOTIFY_AFTER_MS);
+        }
         match event {
             StepEvent::Text(text) => self.append_text(text, BlockStart::Text { code: None }),
             StepEvent::Refusal(text) => {
@@ -485,7 +490,7 @@ impl TurnMachine<'_> {
                     self.fault(fault);
                 }
             }
-            _ => self.fault(wording::mid_stream(fault)),
+            _ => self.fault(wording::mid_stream(fault, failure.as_ref())),
         }
     }
 
@@ -516,7 +521,10 @@ impl TurnMachine<'_> {
                     _ => WaitReason::Retry,
                 };
                 let why = Some(failure.message.clone());
-                self.emit(self.step_target(), EventKind::Waiting { reason, until: Some(until), why });
+                self.emit(
+                    self.step_target(),
+                    EventKind::Waiting { reason, since: None, until: Some(until), why },
+                );
                 self.set_timer(TimerId::Retry { step, attempt: attempt + 1 }, until);
                 true
             }

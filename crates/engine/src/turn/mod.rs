@@ -284,7 +284,7 @@ impl TurnMachine<'_> {
             },
             TimerId::Retry { step, attempt } => self.retry_timer_fired(step, attempt),
             TimerId::Tool { call, attempt } => self.tool_timed_out(&call, attempt),
-            TimerId::FirstByte { step, attempt } => self.report_first_byte_wait(step, attempt),
+            TimerId::ModelSilence { step, attempt } => self.report_model_silence(step, attempt),
             TimerId::RemoteCall { call, attempt } => self.report_client_wait(&call, attempt),
             TimerId::CancelGrace { call, attempt } => self.cancel_grace_expired(&call, attempt),
         }

@@ -1,20 +1,32 @@
-//! Notices of waits: for an upstream that has not begun, a client that has not answered, a log that was slow. Once for
-//! each wait, and only when it is long enough to be noticed; nothing else depends on it.
+//! Notices of waits: for an upstream that has not begun or has gone silent, a client that has not answered, a log that was
+//! slow. Once for each wait, and only when it is long enough to be noticed; nothing else depends on it.
 
 use crate::event::{EventKind, WaitReason};
-use crate::machine::TurnMachine;
+use crate::input::TimerId;
+use crate::machine::{NOTIFY_AFTER_MS, SILENCE_NOTIFY_AFTER_MS, SilenceWatch, TurnMachine};
 use crate::record::TurnPhase;
 use crate::tool::CallRunner;
 use crate::wording;
 use throughline_wire::CallId;
 
 impl TurnMachine<'_> {
-    pub(crate) fn report_first_byte_wait(&mut self, step: u32, attempt: u32) {
-        let nothing_shown = self.record.reply_of(step, attempt).is_some_and(|reply| !reply.content_shown);
-        if nothing_shown && !self.volatile.first_byte_received {
-            let waiting = EventKind::Waiting { reason: WaitReason::FirstByte, until: None, why: None };
-            self.emit(self.step_target(), waiting);
+    /// The timer runs once for many pieces of a reply: what was heard meanwhile only sets it anew.
+    pub(crate) fn report_model_silence(&mut self, step: u32, attempt: u32) {
+        let SilenceWatch { since, has_begun, is_reported } = self.volatile.silence;
+        if is_reported || self.record.reply_of(step, attempt).is_none() {
+            return;
         }
+        let (reason, after_ms) = if has_begun {
+            (WaitReason::Silence, SILENCE_NOTIFY_AFTER_MS)
+        } else {
+            (WaitReason::FirstByte, NOTIFY_AFTER_MS)
+        };
+        if self.now < since + after_ms {
+            return self.set_timer(TimerId::ModelSilence { step, attempt }, since + after_ms);
+        }
+        self.volatile.silence.is_reported = true;
+        let waiting = EventKind::Waiting { reason, since: Some(since), until: None, why: None };
+        self.emit(self.step_target(), waiting);
     }
 
     pub(crate) fn report_client_wait(&mut self, call: &CallId, attempt: u32) {
@@ -24,13 +36,14 @@ impl TurnMachine<'_> {
             self.tool_of(handle).is_some_and(|tool| matches!(tool.runs, CallRunner::Client { .. }));
         if by_client && self.record.phase == TurnPhase::Settling {
             let until = self.tool_deadline(handle);
-            let waiting = EventKind::Waiting { reason: WaitReason::Client, until, why: None };
+            let waiting = EventKind::Waiting { reason: WaitReason::Client, since: None, until, why: None };
             self.emit(self.call_target(handle), waiting);
         }
     }
 
     pub(crate) fn report_slow_log(&mut self, ms: u64) {
         let why = Some(wording::log_was_slow(ms));
-        self.emit(self.step_target(), EventKind::Waiting { reason: WaitReason::Store, until: None, why });
+        let waiting = EventKind::Waiting { reason: WaitReason::Store, since: None, until: None, why };
+        self.emit(self.step_target(), waiting);
     }
 }

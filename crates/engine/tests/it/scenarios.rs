@@ -597,6 +597,26 @@ fn a_broken_stream_keeps_what_was_shown() {
     assert!(outcomes(&scripted).is_empty());
 }
 
+// What is refused would be refused again, so the remedy is that of the refusal.
+#[test]
+fn a_refusal_in_mid_reply_keeps_its_own_remedy() {
+    for (failure, code, goes_on) in [
+        ("http 429", "rate_limited", true),
+        ("http 503", "upstream_error", true),
+        ("http 401", "unauthorized", false),
+        ("too long", "context_too_long", false),
+    ] {
+        let message = ScriptedTurn::run(&format!("tools r:read\ntext so far\n{failure}")).message();
+        assert_eq!(message.text(), "so far");
+        let error = message.error.expect("an error");
+        assert_eq!(
+            (&*error.code, error.retryable, error.remedy.contains("continue")),
+            (code, goes_on, goes_on),
+            "{failure}"
+        );
+    }
+}
+
 // Stop tells the truth about each call, and does not wait for ever.
 #[test]
 fn stop_while_tools_run() {
@@ -1636,9 +1656,18 @@ fn a_silent_upstream_and_a_silent_client_are_told() {
         });
         reasons.collect()
     };
-    use throughline_engine::WaitReason::{Client, FirstByte};
-    assert_eq!(reasons("tools r:read\ntimer first_byte\ntext Hi\nfinish stop"), [FirstByte]);
-    assert_eq!(reasons("tools r:read\ntext Hi\ntimer first_byte\nfinish stop"), [], "it has begun");
+    use throughline_engine::WaitReason::{Client, FirstByte, Silence};
+    let silence = |lines: &str| reasons(&format!("tools r:read\n{lines}\nfinish stop"));
+    assert_eq!(silence("timer silence\ntext Hi"), [FirstByte]);
+    assert_eq!(silence("text Hi\ntimer silence"), [], "it has begun");
+    assert_eq!(silence("text Hi\ntimer silence\ntimer silence\ntext !"), [Silence]);
+    assert_eq!(
+        silence("text Hi\ntimer silence\ntext !\ntimer silence\ntimer silence\ntimer silence"),
+        [Silence],
+        "once for each silence, counted from the last word"
+    );
+    let silences = "timer silence\ntext Hi\ntimer silence\ntext !\ntimer silence";
+    assert_eq!(silence(silences), [FirstByte, Silence, Silence]);
     let waits = "tools page:write:client; approve\nopen A page\nseal A {}\nfinish tool_calls";
     assert_eq!(reasons(&format!("{waits}\ntimer elsewhere")), [Client]);
     let answered = r#"client A {"status":"success"}"#;

@@ -369,7 +369,7 @@ impl ScriptedTurn {
                 let id = self.timers.iter().rev().map(|(_, id)| id).find(|id| match id {
                     TimerId::Retry { .. } => rest == "retry",
                     TimerId::Approval(_) => rest == "approval",
-                    TimerId::FirstByte { .. } => rest == "first_byte",
+                    TimerId::ModelSilence { .. } => rest == "silence",
                     TimerId::RemoteCall { .. } => rest == "elsewhere",
                     _ => false,
                 });
@@ -475,7 +475,8 @@ impl ScriptedTurn {
     }
 
     fn fire_timer(&mut self, id: &TimerId) {
-        let due = self.timers.iter().find(|(_, timer)| timer == id).map(|(at, _)| *at).expect("such a timer");
+        let due =
+            self.timers.iter().rev().find(|(_, timer)| timer == id).map(|(at, _)| *at).expect("such a timer");
         self.now = self.now.max(due);
         self.apply(TurnInput::Timer { id: id.clone() });
     }

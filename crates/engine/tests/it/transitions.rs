@@ -142,10 +142,10 @@ fn inputs() -> Vec<(&'static str, TurnInput)> {
         ("timer tool A", TurnInput::Timer { id: TimerId::Tool { call: a(), attempt: 1 } }),
         ("timer of another start", TurnInput::Timer { id: TimerId::Tool { call: a(), attempt: 9 } }),
         ("timer grace A", TurnInput::Timer { id: TimerId::CancelGrace { call: a(), attempt: 1 } }),
-        ("timer first byte", TurnInput::Timer { id: TimerId::FirstByte { step: 1, attempt: 1 } }),
+        ("timer silence", TurnInput::Timer { id: TimerId::ModelSilence { step: 1, attempt: 1 } }),
         (
-            "timer first byte of another try",
-            TurnInput::Timer { id: TimerId::FirstByte { step: 1, attempt: 9 } },
+            "timer silence of another try",
+            TurnInput::Timer { id: TimerId::ModelSilence { step: 1, attempt: 9 } },
         ),
         ("timer elsewhere A", TurnInput::Timer { id: TimerId::RemoteCall { call: a(), attempt: 1 } }),
         ("log was slow", TurnInput::LogDelayed { ms: 1_500 }),
@@ -156,7 +156,9 @@ fn inputs() -> Vec<(&'static str, TurnInput)> {
 fn follows(script: &str, input: TurnInput) -> String {
     let mut scripted = ScriptedTurn::run(script);
     let mut out = TurnOutput::default();
-    scripted.turn.apply(input, scripted.now, &mut out);
+    // No timer comes at once.
+    let later = if let TurnInput::Timer { .. } = input { 2_000 } else { 0 };
+    scripted.turn.apply(input, scripted.now + later, &mut out);
     let mut words: Vec<String> = Vec::new();
     for event in &out.events {
         let json = serde_json::to_value(event).expect("JSON");

@@ -37,8 +37,9 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use throughline_engine::{
-    ArgumentValidation, Event, EventKind, FailureKind, Outbox, RememberedDecision, StepProviderState, Turn,
-    TurnAction, TurnId, TurnInput, TurnOutput, TurnSetup, TurnStart, TurnWait, UpstreamFailure,
+    ArgumentValidation, Event, EventKind, FailureKind, Outbox, RememberedDecision, StepProviderState,
+    TimerId, Turn, TurnAction, TurnId, TurnInput, TurnOutput, TurnSetup, TurnStart, TurnWait,
+    UpstreamFailure,
 };
 use throughline_store::{Log, LogError, TurnClaim};
 use throughline_store::{SafetyRule, hit_failpoint};
@@ -49,6 +50,9 @@ use timers::{TimerQueue, TimerSleep};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+/// Pause before it is asked again whether the model is silent, in milliseconds, while the log is behind.
+const UNREAD_MS: i64 = 100;
 
 /// Starting point of a driver.
 #[derive(Debug)]
@@ -283,8 +287,14 @@ impl TurnDriver {
                 input = driver.approval_tasks.next_answer() => driver.feed(input),
                 input = driver.tools.next() => driver.feed(input),
                 () = alarm.wait_until(driver.clock, next_timer) => {
-                    for id in driver.timers.take_due(driver.clock.now()) {
-                        driver.feed(TurnInput::Timer { id });
+                    let now = driver.clock.now();
+                    // What the model has sent may be unread, or held back: then the log is slow, and not the model.
+                    let is_unread = appender.is_busy() || driver.outbox.is_full();
+                    for id in driver.timers.take_due(now) {
+                        match id {
+                            TimerId::ModelSilence { .. } if is_unread => driver.timers.set(id, now + UNREAD_MS),
+                            id => driver.feed(TurnInput::Timer { id }),
+                        }
                     }
                 }
                 // While the outbox is full the upstream is not read.

@@ -6,7 +6,7 @@ use super::error_body;
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use super::handoff::{ModelHandoff, ModelItem};
 use super::learned_profile::{LearnedProfile, RefusedRequest};
-use super::models::{ModelFacts, model_facts};
+use super::models::{ModelFacts, configured_facts, model_facts};
 use super::{DecodeProfile, KeyState, OutgoingRequest, Upstream, UpstreamProxy};
 use crate::clock::TurnClock;
 use crate::error::Error;
@@ -178,10 +178,12 @@ impl UpstreamClient {
     }
 
     /// The upstream's profile, and what is known about the model: a picture that it cannot see is no reason to refuse a chat.
+    /// Sound is sent only where the configuration says so, which then counts more than the table of models.
     fn profile_for(&self, model: &str) -> UpstreamProfile {
-        let (mut profile, facts) = (self.profile.get(model), self.facts(model));
-        profile.vision &= facts.vision != Some(false);
-        profile.audio &= facts.audio != Some(false);
+        let mut profile = self.profile.get(model);
+        profile.vision &= self.facts(model).vision != Some(false);
+        let configured = configured_facts(&self.models, self.upstream.name(), model);
+        profile.audio &= configured.audio != Some(false);
         profile
     }
 
@@ -911,15 +913,11 @@ impl ReplyReader<'_> {
                 self.listeners.offloader.offload(media).await;
             }
             match event {
-                StepEvent::End(StreamEnd::Error(error)) if self.output == ReplyOutput::Empty => {
-                    if let Some(failure) = failure::from_first_event(error, self.offered) {
-                        return Err(failure);
-                    }
-                }
                 StepEvent::Problem(_)
                 | StepEvent::Usage(_)
                 | StepEvent::ProviderState(_)
-                | StepEvent::Finish { .. } => {}
+                | StepEvent::Finish { .. }
+                | StepEvent::End(StreamEnd::Error(_)) => {}
                 _ if self.output == ReplyOutput::Started => {}
                 _ => {
                     self.output = ReplyOutput::Started;
@@ -927,8 +925,21 @@ impl ReplyReader<'_> {
                 }
             }
         }
-        self.listeners.out.put(ModelItem::Events(events)).await;
-        Ok(())
+        // The end is the last event. In mid-reply a request was good enough to be answered.
+        let failure = match events.last() {
+            Some(StepEvent::End(StreamEnd::Error(error))) => failure::from_stream_error(error, self.offered)
+                .filter(|failure| self.output == ReplyOutput::Empty || failure.kind != FailureKind::Status),
+            _ => None,
+        };
+        if failure.is_some() {
+            events.pop();
+        }
+        // Of a reply without content, which may be asked for again, nothing is passed on.
+        let is_wanted = failure.is_none() || self.output == ReplyOutput::Started;
+        if is_wanted && !events.is_empty() {
+            self.listeners.out.put(ModelItem::Events(events)).await;
+        }
+        failure.map_or(Ok(()), Err)
     }
 }
 

@@ -42,9 +42,9 @@ pub(crate) fn from_response(
     UpstreamFailure { kind, status: Some(response.status), message, retry_after_ms }
 }
 
-/// The failure that an error object inside a 200 stream means, if it came before anything else; `None` = it is an
-/// error like any other and the decoder's event says all there is.
-pub(crate) fn from_first_event(
+/// The failure that an error object inside a 200 stream means; `None` = it is an error like any other and the decoder's
+/// event says all there is.
+pub(crate) fn from_stream_error(
     error: &ReportedError,
     tools_offered: ToolsInRequest,
 ) -> Option<UpstreamFailure> {
@@ -173,6 +173,11 @@ pub(crate) fn mentions_encrypted_reasoning(status: u16, text: &str) -> bool {
     (400..500).contains(&status)
         && (text.contains("reasoning.encrypted_content")
             || text.contains("encrypted content is not supported"))
+}
+
+/// True if a refusal names `eager_input_streaming`, which only Anthropic's own servers take (DotHarness/dotcraft#282).
+pub(crate) fn mentions_eager_arguments(status: u16, text: &str) -> bool {
+    (400..500).contains(&status) && text.contains("eager_input_streaming")
 }
 
 /// True if a refusal is about what the user says right after a result: the same request with a word of the model between may
@@ -566,7 +571,7 @@ mod tests {
         ];
         for (error, expected) in cases {
             assert_eq!(
-                from_first_event(&error, ToolsInRequest::Present).map(|failure| failure.kind),
+                from_stream_error(&error, ToolsInRequest::Present).map(|failure| failure.kind),
                 expected,
                 "{error:?}"
             );

@@ -164,10 +164,19 @@ pub const KNOWN_MODELS: &[KnownModel] = &[
 /// Facts about a model at an upstream: the configuration's for `upstream/model` or `model`, then the table's. A date
 /// suffix (`gpt-4o-2024-08-06`, `claude-sonnet-4-5-20250929`) and a maker's prefix (`anthropic/…`) are ignored.
 pub fn model_facts(configured: &BTreeMap<String, ModelFacts>, upstream: &str, model: &str) -> ModelFacts {
-    let configured_facts = |name: &str| configured.get(name).copied().unwrap_or_default();
     let bare = strip_date(model.rsplit('/').next().unwrap_or(model));
     let known = KNOWN_MODELS.iter().find(|known| known.name == bare).map(|known| known.facts);
-    configured_facts(&format!("{upstream}/{model}")).or(configured_facts(model)).or(known.unwrap_or_default())
+    configured_facts(configured, upstream, model).or(known.unwrap_or_default())
+}
+
+/// The configuration's part of [`model_facts`].
+pub(super) fn configured_facts(
+    configured: &BTreeMap<String, ModelFacts>,
+    upstream: &str,
+    model: &str,
+) -> ModelFacts {
+    let facts = |name: &str| configured.get(name).copied().unwrap_or_default();
+    facts(&format!("{upstream}/{model}")).or(facts(model))
 }
 
 fn strip_date(name: &str) -> &str {

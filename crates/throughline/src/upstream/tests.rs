@@ -21,7 +21,7 @@ use throughline_wire::text::CallFormat;
 use throughline_wire::{
     Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeLimits, Dialect, Media, Message,
     ModelRequest, ModelSettings, ProblemKind, StepEvent, StreamEnd, ToolChoice, ToolDefinition, ToolOutput,
-    TransferMode, UserPart,
+    TransferMode, UpstreamProfile, UserPart,
 };
 
 const DIALECTS: [(Dialect, testkit::FakeDialect); 8] = [
@@ -314,18 +314,19 @@ async fn each_servers_refusal_of_tools_is_recognized_and_only_if_there_were_tool
 }
 
 #[tokio::test]
-async fn an_error_inside_a_200_is_a_failure_only_as_the_first_thing() {
-    let overloaded = || {
-        ScriptMove::Error(testkit::ErrorMove {
-            kind: Some("overloaded_error".into()),
-            ..testkit::ErrorMove::new("Overloaded")
-        })
+async fn an_error_inside_a_200_is_what_it_says_also_in_mid_reply() {
+    let error = |kind: &str, message: &str| {
+        ScriptMove::Error(testkit::ErrorMove { kind: Some(kind.into()), ..testkit::ErrorMove::new(message) })
     };
+    let overloaded = || error("overloaded_error", "Overloaded");
     let first = check(ModelScript::new().then(overloaded())).await;
     assert_eq!(first.kind(), Some(K::Overloaded), "{first:?}");
     let later = check(ModelScript::new().say("Well, ").then(overloaded())).await;
-    assert!(later.failure.is_none() && matches!(later.end(), Some(StreamEnd::Error(_))), "{later:?}");
-    assert_eq!(later.text(), "Well, ");
+    assert_eq!((later.kind(), later.text().as_str()), (Some(K::Overloaded), "Well, "), "{later:?}");
+    // One that says no more than that it failed is the decoder's.
+    let vague = check(ModelScript::new().say("Well, ").then(error("oops", "Something went wrong."))).await;
+    assert!(vague.failure.is_none() && matches!(vague.end(), Some(StreamEnd::Error(_))), "{vague:?}");
+    assert_eq!(vague.text(), "Well, ");
 }
 
 #[tokio::test]
@@ -354,21 +355,35 @@ fn refusal(status: u16, message: &str, code: &str) -> ModelScript {
 }
 
 #[tokio::test]
-async fn encrypted_reasoning_is_left_out_for_good_once_it_is_refused() {
-    let refused = "Encrypted content is not supported with this model.";
-    let replies = vec![
-        refusal(400, refused, "bad"),
-        ModelScript::new().say("Hello."),
-        ModelScript::new().say("Again."),
-    ];
-    let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
-    let client = client(at(&server, DIALECTS[1]));
-    for (text, asks) in [("Hello.", [true, false].as_slice()), ("Again.", &[true, false, false])] {
-        assert_eq!(call(&client, &request()).await.text(), text);
-        let bodies =
-            server.exchanges().into_iter().map(|asked| String::from_utf8(asked.request.body).unwrap());
-        let seen: Vec<bool> = bodies.map(|body| body.contains("reasoning.encrypted_content")).collect();
-        assert_eq!(seen, asks);
+async fn what_only_some_models_take_is_left_out_for_good_once_it_is_refused() {
+    let eager = UpstreamProfile { eager_arguments: true, ..UpstreamProfile::default() };
+    for (dialect, profile, word, refused) in [
+        (
+            DIALECTS[1],
+            UpstreamProfile::default(),
+            "reasoning.encrypted_content",
+            "Encrypted content is not supported with this model.",
+        ),
+        (
+            DIALECTS[2],
+            eager,
+            "eager_input_streaming",
+            "tools.0.custom.eager_input_streaming: Extra inputs are not permitted",
+        ),
+    ] {
+        let replies = [
+            refusal(400, refused, "bad"),
+            ModelScript::new().say("Hello."),
+            ModelScript::new().say("Again."),
+        ];
+        let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
+        let client = client(at(&server, dialect).profile(profile));
+        for (text, asks) in [("Hello.", [true, false].as_slice()), ("Again.", &[true, false, false])] {
+            assert_eq!(call(&client, &with_tools()).await.text(), text);
+            let bodies =
+                server.exchanges().into_iter().map(|asked| String::from_utf8(asked.request.body).unwrap());
+            assert_eq!(bodies.map(|body| body.contains(word)).collect::<Vec<_>>(), asks, "{word}");
+        }
     }
 }
 
@@ -595,6 +610,29 @@ async fn a_picture_for_a_model_that_does_not_see_becomes_a_note() {
     for seeing in ["kimi-k2.6", "nobody-knows", "deepseek-v4-pro"] {
         assert_eq!(content(seeing).await[0]["type"], "image_url", "{seeing}");
     }
+}
+
+/// The table of models cannot know what a gateway takes: where a profile says that its models hear, they do.
+#[tokio::test]
+async fn sound_goes_where_the_configuration_says_that_it_is_heard() {
+    let content = async |hears: Option<bool>, profile: UpstreamProfile| {
+        let script = ScriptQueue::new([ModelScript::new().say("Hi")]);
+        let server = testkit::FakeUpstream::start(script).await.unwrap();
+        let facts = ModelFacts { audio: hears, ..ModelFacts::default() };
+        let client = client(chat(&server).profile(profile))
+            .with_models(Arc::new(BTreeMap::from([("glm-5.3".to_owned(), facts)])));
+        let media = Media::new("audio/wav".to_owned(), "UklGRg==".to_owned());
+        let messages = vec![Message::User(vec![UserPart::File { name: "sound.wav".to_owned(), media }])];
+        let asking = ModelRequest { model: "glm-5.3".into(), messages, ..request() };
+        assert_eq!(call(&client, &asking).await.text(), "Hi");
+        let body: Value = serde_json::from_slice(&server.exchanges()[0].request.body).unwrap();
+        body.to_string().contains("input_audio")
+    };
+    let hearing = || UpstreamProfile { audio: true, ..UpstreamProfile::default() };
+    // Its maker's API does not take sound, by the table.
+    assert!(content(None, hearing()).await);
+    assert!(!content(Some(false), hearing()).await);
+    assert!(!content(Some(true), UpstreamProfile::default()).await);
 }
 
 #[tokio::test]

@@ -6,12 +6,17 @@ use async_trait::async_trait;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use throughline::engine::{UpstreamFailure, WaitReason};
 use throughline::store::{
     AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MemoryLog, MergeFn, OwnerEpoch,
     ProviderStateRecord, TurnClaim,
 };
 use throughline::tools::{Effect, NoArguments, tool};
-use throughline::{EventKind, TurnStatus as T, UpstreamTimeouts};
+use throughline::wire::ModelRequest;
+use throughline::{
+    EventKind, InProcessModel, ReplySender, Throughline, TurnStatus as T, Upstream, UpstreamTimeouts,
+};
 use throughline_testkit::{ExchangeEnd, ModelScript, ScriptMove, ScriptQueue};
 use tokio::sync::watch;
 
@@ -188,6 +193,50 @@ async fn the_first_delta_goes_at_once_and_a_slow_append_loses_nothing() {
         })
         .collect();
     assert!("first ".starts_with(deltas[0]), "{:?}", deltas[0]);
+}
+
+/// Says a word after each of these pauses, in milliseconds.
+struct Pausing(Vec<u64>);
+
+#[async_trait]
+impl InProcessModel for Pausing {
+    async fn reply(&self, _: ModelRequest, reply: &mut ReplySender) -> Result<(), UpstreamFailure> {
+        for pause in &self.0 {
+            tokio::time::sleep(Duration::from_millis(*pause)).await;
+            reply.text("word ").await;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_is_silent_if_it_sends_nothing_and_not_if_the_log_is_slow() {
+    const LOG_MS: u64 = 8_000;
+    for (pauses, slow_append, expected) in [
+        (vec![10, 6_000, 10, 10], None, [WaitReason::Silence].as_slice()),
+        (vec![3_000, 4_000, 4_000], None, &[WaitReason::FirstByte]),
+        (vec![500; 30], Some(3), &[WaitReason::Store]),
+    ] {
+        let log = Trial::new(move |number, _| match slow_append {
+            Some(slow) if slow == number => Fate::Held,
+            _ => Fate::Written,
+        });
+        let upstream = Upstream::in_process("local", Pausing(pauses.clone())).unwrap();
+        let app = Throughline::builder().upstream(upstream).model("m").log(log.clone()).build().unwrap();
+        let turn = app.ask("Hi").await.unwrap();
+        if slow_append.is_some() {
+            log.is_holding().await;
+            tokio::time::sleep(Duration::from_millis(LOG_MS)).await;
+            log.open();
+        }
+        let (events, message) = read(turn).await;
+        assert_eq!(message.text(), "word ".repeat(pauses.len()));
+        let waits = events.iter().filter_map(|event| match &event.kind {
+            EventKind::Waiting { reason, .. } => Some(*reason),
+            _ => None,
+        });
+        assert_eq!(waits.collect::<Vec<_>>(), expected, "{pauses:?}");
+    }
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ const FAR_PX = 500;
 
 const MOODS: Partial<Record<Status["kind"], Mood>> = {
   waiting_for_model: "thinks",
+  silent: "thinks",
   thinking: "thinks",
   retrying: "thinks",
   running: "watches",

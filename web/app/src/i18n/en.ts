@@ -150,6 +150,7 @@ export const en = {
     unsent: "Not sent yet; sends by itself once the server can be reached",
     reconnecting: "Reconnecting; nothing is lost",
     waiting_for_model: "Waiting for the model",
+    silent: "The model has paused",
     thinking: "Thinking",
     writing: "Writing",
     arguments: "Writing a tool call",
@@ -157,6 +158,7 @@ export const en = {
   },
   statusRunning: (n: number) => `Running ${count(n, "tool")}`,
   statusNeedsYou: (n: number) => (n === 1 ? "Waiting for you" : `Waiting for you: ${n} requests`),
+  waitedFor: (seconds: number) => `· ${seconds} s`,
   goesOnIn: (seconds: number) => `· continues in ${seconds} s`,
   statusRetry: (reason: string): string =>
     reason === "store" ? "Storage is unavailable" : reason === "rate_limit" ? "Rate limited" : "Retrying",

@@ -139,6 +139,7 @@ export const zh: Words = {
     unsent: "尚未发送，连上服务器后会自动发出",
     reconnecting: "正在重新连接，内容不会丢失",
     waiting_for_model: "正在等待模型",
+    silent: "模型暂停输出",
     thinking: "正在思考",
     writing: "正在回复",
     arguments: "正在生成工具调用",
@@ -146,6 +147,7 @@ export const zh: Words = {
   },
   statusRunning: (n) => `正在运行 ${n} 个工具`,
   statusNeedsYou: (n) => (n === 1 ? "等待你确认" : `有 ${n} 项等待你确认`),
+  waitedFor: (seconds) => `· ${seconds} 秒`,
   goesOnIn: (seconds) => `· ${seconds} 秒后继续`,
   statusRetry: (reason) =>
     reason === "store" ? "存储暂时不可用" : reason === "rate_limit" ? "请求受到限流" : "正在重试",

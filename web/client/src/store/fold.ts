@@ -42,7 +42,7 @@ export function absorb(message: Message, event: Event): BlockChange | undefined 
   message.seq = event.seq;
   if (!isKnown(event)) return NOTHING;
   if (event.type === "waiting") {
-    message.waiting = defined({ reason: event.reason, until: event.until });
+    message.waiting = defined({ reason: event.reason, since: event.since, until: event.until });
     return NOTHING;
   }
   delete message.waiting;

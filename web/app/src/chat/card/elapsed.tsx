@@ -7,6 +7,14 @@ export function Elapsed({ since }: { since: number }) {
   return <Ticking text={(now) => duration(now - since)} key={since} />;
 }
 
+/** Time of a wait, in whole seconds. */
+export function Waited({ since }: { since: number }) {
+  const words = useWords();
+  return (
+    <Ticking key={since} text={(now) => words.waitedFor(Math.max(1, Math.floor((now - since) / 1_000)))} />
+  );
+}
+
 /** Time that runs out, in whole seconds. */
 export function Remaining({ until }: { until: number }) {
   const words = useWords();

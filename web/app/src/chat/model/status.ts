@@ -8,7 +8,9 @@ export type Status =
   /** Said, and not at the server yet. */
   | { kind: "unsent" }
   | { kind: "reconnecting" }
-  | { kind: "waiting_for_model" }
+  | { kind: "waiting_for_model"; since?: number | undefined }
+  /** The model has stopped in the middle of its answer. */
+  | { kind: "silent"; since: number | undefined }
   | { kind: "retrying"; reason: string; until: number | undefined }
   | { kind: "thinking" }
   | { kind: "writing" }
@@ -37,11 +39,22 @@ export function statusOf({ isRunning, isStopping, isTaken, connection, head, out
   const running = outline.filter((place) => place.status === "running").length;
   if (running > 0) return { kind: "running", count: running };
   const { waiting } = head;
-  if (waiting !== undefined && waiting.reason !== "first_byte" && waiting.reason !== "client") {
-    return { kind: "retrying", reason: waiting.reason, until: waiting.until };
+  switch (waiting?.reason) {
+    case undefined:
+      break;
+    case "first_byte":
+      return { kind: "waiting_for_model", since: waiting.since };
+    case "client":
+      return { kind: "waiting_for_model" };
+    case "silence":
+      return { kind: "silent", since: waiting.since };
+    case "rate_limit":
+    case "retry":
+    case "store":
+      return { kind: "retrying", reason: waiting.reason, until: waiting.until };
   }
   const last = outline.at(-1);
-  if (waiting !== undefined || last === undefined) return { kind: "waiting_for_model" };
+  if (last === undefined) return { kind: "waiting_for_model" };
   if (last.kind === "thinking") return { kind: "thinking" };
   if (last.kind === "tool_call")
     return { kind: last.status === "preparing" ? "arguments" : "waiting_for_model" };

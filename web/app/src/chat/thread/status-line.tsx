@@ -2,7 +2,7 @@ import { useHead, useOutline } from "@throughline/client/react";
 import { useSyncExternalStore } from "react";
 import { useWords } from "../../i18n/use.ts";
 import type { Words } from "../../i18n/words.ts";
-import { Elapsed, Remaining } from "../card/elapsed.tsx";
+import { Elapsed, Remaining, Waited } from "../card/elapsed.tsx";
 import { useChat } from "../context.tsx";
 import type { ConversationState, Entry } from "../model/entry.ts";
 import { type Status, statusOf } from "../model/status.ts";
@@ -38,6 +38,7 @@ function OfTurn({ entry, state }: { entry: Entry; state: ConversationState }) {
         </span>
       )}
       <span>{said(status, words)}</span>
+      {"since" in status && status.since !== undefined && <Waited since={status.since} />}
       {status.kind === "retrying" && status.until !== undefined && <Remaining until={status.until} />}
       {status.kind === "needs_you" && status.count === 1 && <ToQuestion />}
     </p>
