@@ -15,7 +15,7 @@ use throughline::{
     ApprovalDecision, ApprovalOutcome, ApprovalResponse, ApprovalScope, ArgumentConstraints, ArgumentTest,
     Event, EventKind, RememberRequest, TurnControl,
 };
-use throughline_engine::{ApprovalId, TurnId};
+use throughline_engine::{ApprovalId, QuestionKind, TurnId};
 use throughline_store::Log;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -280,6 +280,7 @@ pub(crate) async fn outcome_in_log(
     answer: &ApprovalResponse,
 ) -> Result<ApprovalOutcome, ApiError> {
     let (mut after, mut outcome) = (0, ApprovalOutcome::Unknown);
+    let mut answer = answer.clone();
     loop {
         let records = log.read(turn.as_str(), after, RECORDS_PER_READ).await?;
         let Some(last) = records.last() else { return Ok(outcome) };
@@ -287,7 +288,10 @@ pub(crate) async fn outcome_in_log(
         let questions = records.iter().filter(|record| record.kind.starts_with("approval_"));
         for event in questions.filter_map(|record| serde_json::from_slice::<Event>(&record.payload).ok()) {
             match event.kind {
-                EventKind::ApprovalRequest { approval_id, .. } if approval_id == *question => {
+                EventKind::ApprovalRequest { approval_id, kind, schema, .. } if approval_id == *question => {
+                    if kind == QuestionKind::Elicitation {
+                        answer = answer.completed(schema.as_ref());
+                    }
                     outcome = ApprovalOutcome::Expired
                 }
                 EventKind::ApprovalResolved {
@@ -299,7 +303,7 @@ pub(crate) async fn outcome_in_log(
                         content: arguments.or(content),
                         stop,
                     };
-                    outcome = ApprovalOutcome::from_resolution(answer, &resolution);
+                    outcome = ApprovalOutcome::from_resolution(&answer, &resolution);
                 }
                 _ => {}
             }

@@ -3,6 +3,7 @@
 use crate::support::{Events, PATIENCE, TestServer, answered, saying};
 use serde_json::json;
 use throughline::engine::TurnLimits;
+use throughline::tools::{Effect, NoArguments, ToolContext, ToolQuestion, tool};
 use throughline::{ApprovalMode, ThroughlineBuilder};
 use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest, seen::SeenMessage};
 use tokio::time::{Duration, sleep, timeout};
@@ -189,6 +190,45 @@ async fn every_answer_to_a_question_has_its_status() {
         let (got, told) = server.post(path, answer.clone()).await;
         let said = told["status"].as_str().or(told["error"]["code"].as_str()).unwrap_or_default();
         assert_eq!((got, said), (status, word), "afterwards {answer} to {path}: {told}");
+    }
+}
+
+/// A form has defaults: whoever leaves one out has given the same answer, while the turn runs and when it has ended.
+#[tokio::test]
+async fn an_answer_with_a_default_left_out_is_the_answer_that_was_taken() {
+    let build = |builder: ThroughlineBuilder| {
+        let sign = |_: NoArguments, context: ToolContext| async move {
+            let schema = json!({"type": "object", "required": ["name"], "properties": {
+                "name": {"type": "string"}, "copies": {"type": "integer", "default": 1}}});
+            format!("{:?}", context.ask(ToolQuestion::form("Who?", schema)).await)
+        };
+        builder.tool(tool("desk.sign", "Signs", sign).effect(Effect::Read).agent_callable())
+    };
+    let signs = ScriptQueue::new([
+        ModelScript::new().call("desk_sign", json!({})),
+        ModelScript::new().call("queue_wait", json!({})),
+    ]);
+    let server = TestServer::start_with(signs, build, Default::default()).await;
+    let turn = server.say("Hi").await;
+    let mut viewer = server.follow(&turn, 0).await;
+    let asked = viewer.until("approval_request").await.last().unwrap().data.clone();
+    let path = format!("/v1/turns/{turn}/approvals/{}", asked["approval_id"].as_str().unwrap());
+    let answers = [
+        (json!({"name": "Ada"}), 200),
+        (json!({"name": "Ada"}), 200),
+        (json!({"name": "Ada", "copies": 1}), 200),
+        (json!({"name": "Ada", "copies": 2}), 409),
+        (json!({"name": "Eve"}), 409),
+    ];
+    for ended in [false, true] {
+        for (content, status) in &answers {
+            let answer = json!({"decision": "approve", "arguments": content});
+            assert_eq!(server.post(&path, answer).await.0, *status, "{content}, ended: {ended}");
+        }
+        if !ended {
+            assert_eq!(server.post(&format!("/v1/turns/{turn}/cancel"), json!({})).await.0, 202);
+            viewer.rest().await;
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use throughline_engine::{
     ApprovalDecision, ApprovalId, ApprovalRule, ApprovalTarget, RememberRequest, ToolAnswer, TurnInput,
 };
+use throughline_tools::complete_answer;
 use throughline_wire::{CallId, ToolName};
 
 /// Handling of the approval questions of a turn.
@@ -150,6 +151,15 @@ impl ApprovalResponse {
         match self.decision {
             ApprovalDecision::Approve => ToolAnswer::Accept { content: self.arguments },
             ApprovalDecision::Deny => ToolAnswer::Decline,
+        }
+    }
+
+    /// With what was left out of the form of a running tool filled in from its `schema`, as its tool gets it. One that does not fit
+    /// stays as it is.
+    pub fn completed(self, schema: Option<&Value>) -> Self {
+        match complete_answer(schema, self.clone().into_tool_answer()) {
+            Ok(ToolAnswer::Accept { content }) => Self { arguments: content, ..self },
+            _ => self,
         }
     }
 

@@ -89,6 +89,7 @@ impl TurnDriver {
             let outcome = self.decisions.store_early(question, answer, by);
             return self.receipts.reply_now(reply, outcome);
         }
+        let answer = self.elicitations.completed(&question, answer);
         if let Some(outcome) = decisions::settled_outcome(state, &answer) {
             return self.receipts.reply_when_logged(self.machine.seq(), reply, outcome);
         }

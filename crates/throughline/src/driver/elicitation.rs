@@ -1,5 +1,6 @@
-//! Open questions of running tools, with the schema of their answers.
+//! Questions of running tools, with the schema of their answers.
 
+use crate::approval::ApprovalResponse;
 use crate::turn::ToolAnswerResult;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -7,16 +8,17 @@ use throughline_engine::{ApprovalId, Event, EventKind, QuestionKind, ToolAnswer}
 use throughline_tools::complete_answer;
 use throughline_wire::CallId;
 
-/// The open questions according to the log.
+/// The questions according to the log.
 #[derive(Default)]
-pub(super) struct PendingElicitations(HashMap<ApprovalId, PendingElicitation>);
+pub(super) struct Elicitations(HashMap<ApprovalId, Elicitation>);
 
-struct PendingElicitation {
+struct Elicitation {
     call: Option<CallId>,
     schema: Option<Value>,
+    is_open: bool,
 }
 
-impl PendingElicitations {
+impl Elicitations {
     /// Takes questions, and their ends, out of events that the log holds.
     pub(super) fn observe(&mut self, events: &[Event]) {
         for event in events {
@@ -24,13 +26,16 @@ impl PendingElicitations {
                 EventKind::ApprovalRequest {
                     approval_id, kind: QuestionKind::Elicitation, schema, ..
                 } => {
-                    let open = PendingElicitation { call: event.tool_id.clone(), schema: schema.clone() };
-                    self.0.insert(approval_id.clone(), open);
+                    let (call, schema) = (event.tool_id.clone(), schema.clone());
+                    self.0.insert(approval_id.clone(), Elicitation { call, schema, is_open: true });
                 }
                 EventKind::ApprovalResolved { approval_id, .. } => {
-                    self.0.remove(approval_id);
+                    self.0.entry(approval_id.clone()).and_modify(|asked| asked.is_open = false);
                 }
-                EventKind::ToolResult(_) => self.0.retain(|_, open| open.call != event.tool_id),
+                EventKind::ToolResult(_) => {
+                    let of_call = self.0.values_mut().filter(|asked| asked.call == event.tool_id);
+                    of_call.for_each(|asked| asked.is_open = false);
+                }
                 _ => {}
             }
         }
@@ -42,12 +47,20 @@ impl PendingElicitations {
         question: &ApprovalId,
         answer: ToolAnswer,
     ) -> Result<ToolAnswer, ToolAnswerResult> {
-        let open = self.0.get(question).ok_or(ToolAnswerResult::NotOpen)?;
+        let open = self.0.get(question).filter(|asked| asked.is_open).ok_or(ToolAnswerResult::NotOpen)?;
         complete_answer(open.schema.as_ref(), answer).map_err(|message| ToolAnswerResult::Invalid { message })
     }
 
     /// It is open, as far as the log says.
     pub(super) fn is_open(&self, question: &ApprovalId) -> bool {
-        self.0.contains_key(question)
+        self.0.get(question).is_some_and(|asked| asked.is_open)
+    }
+
+    /// The answer as its tool gets it, so that the same one is recognized when it is sent again.
+    pub(super) fn completed(&self, question: &ApprovalId, answer: ApprovalResponse) -> ApprovalResponse {
+        match self.0.get(question) {
+            Some(asked) => answer.completed(asked.schema.as_ref()),
+            None => answer,
+        }
     }
 }

@@ -27,7 +27,7 @@ use append::{AppendPace, LogAppender};
 use approval_handler::ApprovalTasks;
 use calls::RunningTools;
 use decisions::PendingDecisions;
-use elicitation::PendingElicitations;
+use elicitation::Elicitations;
 use futures_util::FutureExt;
 use model::ModelCall;
 use receipts::LogReceipts;
@@ -148,7 +148,7 @@ struct TurnDriver {
     tools: RunningTools,
     timers: TimerQueue,
     approval_tasks: ApprovalTasks,
-    elicitations: PendingElicitations,
+    elicitations: Elicitations,
     decisions: PendingDecisions,
     receipts: LogReceipts,
     steering_queue: SteeringQueue,
@@ -217,7 +217,7 @@ impl TurnDriver {
             tools,
             timers: TimerQueue::default(),
             approval_tasks: ApprovalTasks::new(approval_handler),
-            elicitations: PendingElicitations::default(),
+            elicitations: Elicitations::default(),
             decisions: PendingDecisions::default(),
             receipts: LogReceipts::default(),
             steering_queue,
