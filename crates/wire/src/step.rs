@@ -432,16 +432,22 @@ impl<'s> StepWriter<'s> {
 
     // --- the step as a whole ---
 
-    /// Tokens; fields that are set replace earlier ones.
+    /// Tokens; fields that are set replace earlier ones. No prompt is empty: a gateway that says so knows nothing, and its zeros
+    /// replace nothing.
     pub(crate) fn usage(&mut self, usage: Usage) {
         let before = self.state.usage;
         let known = before.unwrap_or_default();
+        let knows = usage.input_tokens != Some(0);
+        let newest = |new: Option<u64>, known: Option<u64>| match new {
+            Some(0) if !knows => known.or(new),
+            new => new.or(known),
+        };
         let merged = Usage {
-            input_tokens: usage.input_tokens.or(known.input_tokens),
-            output_tokens: usage.output_tokens.or(known.output_tokens),
-            cached_input_tokens: usage.cached_input_tokens.or(known.cached_input_tokens),
-            cache_written_tokens: usage.cache_written_tokens.or(known.cache_written_tokens),
-            reasoning_tokens: usage.reasoning_tokens.or(known.reasoning_tokens),
+            input_tokens: newest(usage.input_tokens, known.input_tokens),
+            output_tokens: newest(usage.output_tokens, known.output_tokens),
+            cached_input_tokens: newest(usage.cached_input_tokens, known.cached_input_tokens),
+            cache_written_tokens: newest(usage.cache_written_tokens, known.cache_written_tokens),
+            reasoning_tokens: newest(usage.reasoning_tokens, known.reasoning_tokens),
         };
         if before != Some(merged) {
             self.state.usage = Some(merged);

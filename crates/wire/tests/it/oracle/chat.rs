@@ -19,7 +19,7 @@ struct Choice {
 #[derive(Default)]
 struct Reader {
     choices: BTreeMap<u64, Choice>,
-    usage: Option<Value>,
+    usages: Vec<Value>,
     done: bool,
     error: Option<String>,
 }
@@ -64,7 +64,7 @@ impl Reader {
     fn chunk(&mut self, chunk: &Value) {
         for usage in [&chunk["x_groq"]["usage"], &chunk["usage"], &chunk["choices"][0]["usage"]] {
             if usage.is_object() {
-                self.usage = Some(usage.clone());
+                self.usages.push(usage.clone());
             }
         }
         for choice in chunk["choices"].as_array().into_iter().flatten() {
@@ -77,10 +77,11 @@ impl Reader {
     }
 
     fn settle(mut self) -> OracleOutcome {
-        let usage = self.usage.unwrap_or_default();
         let mut first = self.choices.remove(&0).unwrap_or_default();
         first.draft.error = self.error;
-        first.draft.use_tokens(&usage["prompt_tokens"], &usage["completion_tokens"]);
+        for usage in &self.usages {
+            first.draft.use_tokens(&usage["prompt_tokens"], &usage["completion_tokens"]);
+        }
         let mut outcome = first.settle(self.done);
         outcome.choices =
             self.choices.into_iter().map(|(number, choice)| (number, choice.settle(self.done))).collect();

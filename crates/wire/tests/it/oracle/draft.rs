@@ -82,9 +82,12 @@ impl Draft {
         self.error.get_or_insert(message);
     }
 
+    /// The last counts, without the zeros of one who says that the prompt was empty.
     pub fn use_tokens(&mut self, input: &Value, output: &Value) {
         let count = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(|number| number as u64));
-        self.usage = (count(input).or(self.usage.0), count(output).or(self.usage.1));
+        let (input, output) = (count(input), count(output));
+        let told = |new: Option<u64>| new.filter(|new| *new > 0 || input != Some(0));
+        self.usage = (told(input).or(self.usage.0).or(input), told(output).or(self.usage.1).or(output));
     }
 
     /// A fragment under a number that is no call's; says which call it went to.
