@@ -99,10 +99,10 @@ def compare(server: Server, folder: pathlib.Path, reader: pathlib.Path) -> str:
     tools = listed(server, folder / server.file_name)
     # What can only be called as a task is left out.
     told = [tool["name"] for tool in tools if (tool.get("execution") or {}).get("taskSupport") != "required"]
-    # Not in the home of the server, who might lead us elsewhere: the program runs as root.
+    # Not in the home of the server, who might lead us elsewhere: the program runs as root. The server starts in it, and may read.
     own = folder / f"{server.file_name}.reader"
     shutil.rmtree(own, ignore_errors=True)
-    own.mkdir(mode=0o700)
+    own.mkdir(mode=0o755)
     with home_of(server, folder / server.file_name) as home:
         words = ", ".join(json.dumps(word) for word in confined(server, folder / server.file_name, home))
         (own / "throughline.toml").write_text(f"[mcp.server]\ncommand = [{words}]\n")
