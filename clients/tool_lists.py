@@ -6,7 +6,7 @@ Installs each server in a folder of its own, without install scripts, asks it fo
 texts, which are under the servers' licenses. A server is code of strangers: it runs as nobody, without network, in a namespace of
 processes that ends with it, and knows only the made-up values of its entry. That needs Linux and root.
 
-With `--read-by` no fixture is written: the program starts each server itself, and has the same tools or says why not.
+With `--read-by` no fixture is written: the program, which then runs as root, starts each server itself and has every tool of it.
 """
 
 import argparse
@@ -113,10 +113,10 @@ def compare(server: Server, folder: pathlib.Path, reader: pathlib.Path) -> str:
     if done.returncode != 0:
         raise Difference(complaint(done.stderr or done.stdout))
     try:
-        rows = json.loads(done.stdout)
-    except ValueError:
-        raise Difference(f"the list is no JSON: {done.stdout[:100]}") from None
-    read = [row["name"].removeprefix("server.") for row in rows if row["source"] == "mcp:server"]
+        rows = [(row["name"], row["source"]) for row in json.loads(done.stdout)]
+    except (ValueError, KeyError):
+        raise Difference(f"the list cannot be read: {done.stdout[:100]}") from None
+    read = [name.removeprefix("server.") for name, source in rows if source == "mcp:server"]
     missing = sorted(set(told) - set(read))
     if missing:
         raise Difference(f"{len(read)} of {len(told)} tools, without {', '.join(missing)[:200]}: {complaint(done.stderr)}")
@@ -126,7 +126,7 @@ def compare(server: Server, folder: pathlib.Path, reader: pathlib.Path) -> str:
 def run_to_end(words: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """What it prints. After `READ_SECONDS` it is ended with everything that it has started."""
     process = subprocess.Popen(
-        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
     )
     try:
         stdout, stderr = process.communicate(timeout=READ_SECONDS)

@@ -50,7 +50,7 @@ Usage: cargo xtask verify [--only NAME,…]
   hunt         families of four hundred processes that fork for ever are ended, whoever runs them
   mcp          100,000 replies of every shape from an MCP server, as a program and over HTTP, and as many pages of its tools
   servers      the tools of a hundred real MCP servers of npm and PyPI, started and listed by the program (half an hour, ten
-               gigabytes; skipped where there is no Linux, root or Node.js)
+               gigabytes; skipped where root, npm or unshare is missing)
   histories    100,000 simulated turns through each dialect and known upstream
   viewers      1,000 viewers that come back at once, 100 that never read: memory and lateness measured; writes
                docs/reliability.md

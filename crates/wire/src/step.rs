@@ -432,12 +432,13 @@ impl<'s> StepWriter<'s> {
 
     // --- the step as a whole ---
 
-    /// Tokens; fields that are set replace earlier ones. No prompt is empty: a gateway that says so knows nothing, and its zeros
-    /// replace nothing.
+    /// Tokens; fields that are set replace earlier ones. No prompt is empty: a gateway that says so, and knows of none from a cache,
+    /// knows nothing, and its zeros replace nothing.
     pub(crate) fn usage(&mut self, usage: Usage) {
         let before = self.state.usage;
         let known = before.unwrap_or_default();
-        let knows = usage.input_tokens != Some(0);
+        let cached = usage.cached_input_tokens.max(usage.cache_written_tokens);
+        let knows = usage.input_tokens != Some(0) || cached.is_some_and(|tokens| tokens > 0);
         let newest = |new: Option<u64>, known: Option<u64>| match new {
             Some(0) if !knows => known.or(new),
             new => new.or(known),

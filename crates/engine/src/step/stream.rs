@@ -67,9 +67,19 @@ impl TurnMachine<'_> {
         if self.record.reply_of(step, attempt).is_none() {
             return;
         }
-        let heard = SilenceWatch { since: self.now, has_begun: true, is_reported: false };
-        if std::mem::replace(&mut self.volatile.silence, heard).is_reported {
-            self.set_timer(TimerId::ModelSilence { step, attempt }, self.now + SILENCE_NOTIFY_AFTER_MS);
+        // What is told about a reply is no beginning of it: that tools were left out, or how long its prompt is.
+        let is_reply = !matches!(
+            event,
+            StepEvent::Problem(_)
+                | StepEvent::Usage(_)
+                | StepEvent::ProviderState(_)
+                | StepEvent::Finish { .. }
+        );
+        if is_reply || self.volatile.silence.has_begun {
+            let heard = SilenceWatch { since: self.now, has_begun: true, is_reported: false };
+            if std::mem::replace(&mut self.volatile.silence, heard).is_reported {
+                self.set_timer(TimerId::ModelSilence { step, attempt }, self.now + SILENCE_NOTIFY_AFTER_MS);
+            }
         }
         match event {
             StepEvent::Text(text) => self.append_text(text, BlockStart::Text { code: None }),

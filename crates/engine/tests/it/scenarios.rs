@@ -1659,6 +1659,7 @@ fn a_silent_upstream_and_a_silent_client_are_told() {
     use throughline_engine::WaitReason::{Client, FirstByte, Silence};
     let silence = |lines: &str| reasons(&format!("tools r:read\n{lines}\nfinish stop"));
     assert_eq!(silence("timer silence\ntext Hi"), [FirstByte]);
+    assert_eq!(silence("usage\ntimer silence\ntext Hi"), [FirstByte], "a count is no beginning");
     assert_eq!(silence("text Hi\ntimer silence"), [], "it has begun");
     assert_eq!(silence("text Hi\ntimer silence\ntimer silence\ntext !"), [Silence]);
     assert_eq!(

@@ -32,7 +32,7 @@ use throughline_engine::{
 use throughline_wire::{
     BrokenCall, CallArguments, CallId, CallKind, CallOutcome, CallSlot, ModelRequest, RawArguments,
     SealEvidence, StepEvent, StreamEnd, ToolChoice, ToolName, ToolOutput, UpstreamCallId, UpstreamError,
-    UserPart, WireName,
+    Usage, UserPart, WireName,
 };
 
 /// A turn with everything that came out of it.
@@ -205,6 +205,7 @@ impl ScriptedTurn {
         match word {
             "text" => self.model(StepEvent::Text(rest.to_owned().into())),
             "think" => self.model(StepEvent::Thinking(rest.to_owned().into())),
+            "usage" => self.model(StepEvent::Usage(Usage { input_tokens: Some(1), ..Usage::default() })),
             "refusal" => self.model(StepEvent::Refusal(rest.to_owned().into())),
             "open" => {
                 // `open A weather as X`: with this id of the upstream's.

@@ -15,7 +15,7 @@ use throughline::{
     ApprovalDecision, ApprovalOutcome, ApprovalResponse, ApprovalScope, ArgumentConstraints, ArgumentTest,
     Event, EventKind, RememberRequest, TurnControl,
 };
-use throughline_engine::{ApprovalId, QuestionKind, TurnId};
+use throughline_engine::{ApprovalId, TurnId};
 use throughline_store::Log;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -288,10 +288,9 @@ pub(crate) async fn outcome_in_log(
         let questions = records.iter().filter(|record| record.kind.starts_with("approval_"));
         for event in questions.filter_map(|record| serde_json::from_slice::<Event>(&record.payload).ok()) {
             match event.kind {
-                EventKind::ApprovalRequest { approval_id, kind, schema, .. } if approval_id == *question => {
-                    if kind == QuestionKind::Elicitation {
-                        answer = answer.completed(schema.as_ref());
-                    }
+                // Only the question of a running tool has a schema.
+                EventKind::ApprovalRequest { approval_id, schema, .. } if approval_id == *question => {
+                    answer = answer.completed(schema.as_ref());
                     outcome = ApprovalOutcome::Expired
                 }
                 EventKind::ApprovalResolved {

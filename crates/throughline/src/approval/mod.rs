@@ -154,10 +154,12 @@ impl ApprovalResponse {
         }
     }
 
-    /// With what was left out of the form of a running tool filled in from its `schema`, as its tool gets it. One that does not fit
-    /// stays as it is.
+    /// With what was left out of a running tool's form filled in from its `schema`, as the tool gets it. One that does not fit stays
+    /// as it is, and so does an answer to a question without a form.
+    #[must_use]
     pub fn completed(self, schema: Option<&Value>) -> Self {
-        match complete_answer(schema, self.clone().into_tool_answer()) {
+        let Some(schema) = schema else { return self };
+        match complete_answer(Some(schema), self.clone().into_tool_answer()) {
             Ok(ToolAnswer::Accept { content }) => Self { arguments: content, ..self },
             _ => self,
         }

@@ -69,15 +69,23 @@ fn exclude_by_gemini(model: &str, body: &mut Map<String, Value>) -> Vec<&'static
     }
     let is_json = config.get("responseMimeType").is_some_and(|kind| kind == "application/json");
     if is_json && has_functions && is_before_three(model) {
-        config.shift_remove("responseMimeType");
-        let schemas = ["responseJsonSchema", "responseSchema"].map(|name| config.shift_remove(name));
-        let prompt = json_prompt(schemas.into_iter().flatten().next());
+        let mut schema = None;
+        for name in ["responseMimeType", "responseJsonSchema", "responseSchema"] {
+            if let Some(setting) = config.shift_remove(name) {
+                left_out.push(name);
+                schema = Some(setting);
+            }
+        }
+        let prompt = json!({ "text": json_prompt(schema.filter(Value::is_object)) });
         let instruction = body.entry("systemInstruction").or_insert_with(|| json!({ "parts": [] }));
         // In another form it comes from an agent's own settings.
-        if let Some(parts) = instruction.get_mut("parts").and_then(Value::as_array_mut) {
-            parts.push(json!({ "text": prompt }));
+        match instruction.get_mut("parts").and_then(Value::as_array_mut) {
+            Some(parts) => parts.push(prompt),
+            None => {
+                let own = instruction.as_str().map(|text| json!({ "text": text }));
+                *instruction = json!({ "parts": own.into_iter().chain([prompt]).collect::<Vec<_>>() });
+            }
         }
-        left_out.push("responseMimeType");
     }
     left_out
 }
@@ -199,11 +207,13 @@ mod tests {
                     json!({"tools": tools, "generationConfig": config, "systemInstruction": instruction});
                 let Value::Object(mut body) = body else { panic!("an object") };
                 let left_out = take_out(Dialect::Gemini, &UpstreamProfile::default(), model, &mut body);
-                assert_eq!(left_out == ["responseMimeType"], is_asked, "{model}: {left_out:?}");
+                assert_eq!(left_out == ["responseMimeType", schema], is_asked, "{model}: {left_out:?}");
                 assert_eq!(body["generationConfig"] == json!({}), is_asked, "{model}");
                 let words = body["systemInstruction"].to_string();
                 let is_in_words = words.contains(r#"JSON Schema: {\"type\":\"object\"}"#);
-                assert_eq!(is_in_words, is_asked && instruction.is_object(), "{model}: {words}");
+                assert_eq!(is_in_words, is_asked, "{model}: {words}");
+                let own = instruction.to_string().contains("Be brief.");
+                assert_eq!(words.contains("Be brief."), own, "{model}: {words}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Events that look like an earlier one and mean something else. In one piece they may take the fast path; byte by
 //! byte they never can; both must say the same.
 
-use throughline_wire::{DecodeOptions, Dialect, ModelReply, StepDecoder};
+use throughline_wire::{DecodeOptions, Dialect, ModelReply, StepDecoder, Usage};
 
 fn reply(pieces: &[&[u8]]) -> ModelReply {
     let mut decoder = StepDecoder::new(Dialect::OpenaiChat, DecodeOptions::default());
@@ -69,6 +69,32 @@ fn usage_and_sources_that_change_and_change_back() {
     let reply = check(&chunks.each_ref().map(String::as_str));
     assert_eq!(reply.usage.and_then(|usage| usage.input_tokens), Some(1));
     assert_eq!(reply.citations, ["x"]);
+}
+
+#[test]
+fn zeros_of_one_who_knows_nothing_replace_no_count() {
+    let counts = |usage: Usage| {
+        let Usage { input_tokens, output_tokens, cached_input_tokens, cache_written_tokens, .. } = usage;
+        [input_tokens, output_tokens, cached_input_tokens, cache_written_tokens]
+    };
+    let start = r#"{"input_tokens":31,"output_tokens":1,"cache_read_input_tokens":7,"cache_creation_input_tokens":5}"#;
+    let zeros =
+        r#"{"input_tokens":0,"output_tokens":0,"cache_read_input_tokens":0,"cache_creation_input_tokens":0}"#;
+    let from_cache = r#"{"input_tokens":0,"output_tokens":4,"cache_read_input_tokens":31,"cache_creation_input_tokens":0}"#;
+    for (last, expected) in [
+        (zeros, [31, 1, 7, 5]),
+        // The whole prompt came from the cache.
+        (from_cache, [0, 4, 31, 0]),
+        // A refusal has no output.
+        (r#"{"output_tokens":0}"#, [31, 0, 7, 5]),
+    ] {
+        let start = format!(r#"{{"type":"message_start","message":{{"role":"assistant","usage":{start}}}}}"#);
+        let last =
+            format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{last}}}"#);
+        let stream = format!("data: {start}\n\ndata: {last}\n\ndata: {{\"type\":\"message_stop\"}}\n\n");
+        let reply = ModelReply::decode(stream.as_bytes(), Dialect::Anthropic, DecodeOptions::default());
+        assert_eq!(counts(reply.usage.expect("usage")), expected.map(Some), "{last}");
+    }
 }
 
 #[test]

@@ -174,7 +174,7 @@ too long, 429 a rate limit, 529 overloaded.
 | bad request | asked once, unless the status is 500 or more; the next upstream, else `upstream_error` |
 
 This holds until the first content of a reply. After it nothing is asked again: what was shown is kept, and the turn ends with the error
-of the class.
+of the class; a bad request is an error like any other there.
 
 This page is written from the table in `crates/throughline/src/upstream/failure_rules`, where each row has an example that a test
 classifies: `THROUGHLINE_BLESS=1 cargo test -p throughline --lib failure_rules`.

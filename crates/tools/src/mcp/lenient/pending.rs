@@ -22,8 +22,10 @@ pub(super) enum RequestKind {
 pub(super) struct PendingRequests {
     kinds: BTreeMap<i64, RequestKind>,
     orphans: Vec<OrphanReply>,
-    /// Notifications of ours that have not been answered, as none should be.
-    notifications: u32,
+    /// Number of the newest request.
+    last: i64,
+    /// The newest request before `notifications/initialized`, until a later one is answered: so long that may be answered as well.
+    initialized_after: Option<i64>,
 }
 
 /// A reply that cannot be read, not even for its number.
@@ -56,15 +58,17 @@ impl PendingRequests {
                     self.kinds.retain(|_, kind| *kind != RequestKind::Discover);
                 }
                 self.kinds.insert(id, kind);
+                self.last = id;
             }
-            JsonRpcMessage::Notification(notification) => {
-                self.notifications = self.notifications.saturating_add(1);
-                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
-                    && let Some(RequestId::Number(id)) = cancelled.params.request_id
-                {
-                    self.forget(id);
+            JsonRpcMessage::Notification(notification) => match &notification.notification {
+                ClientNotification::InitializedNotification(_) => self.initialized_after = Some(self.last),
+                ClientNotification::CancelledNotification(cancelled) => {
+                    if let Some(RequestId::Number(id)) = cancelled.params.request_id {
+                        self.forget(id);
+                    }
                 }
-            }
+                _ => {}
+            },
             _ => {}
         }
     }
@@ -81,17 +85,17 @@ impl PendingRequests {
     /// A request has its reply. Returns the requests of which it follows that theirs cannot be read.
     pub(super) fn answered(&mut self, id: i64) -> FailedRequests {
         self.kinds.remove(&id);
+        // What was sent before has been read by then.
+        self.initialized_after.take_if(|last| id > *last);
         for orphan in &mut self.orphans {
             orphan.candidates.remove(&id);
         }
         self.resolve_orphans()
     }
 
-    /// True if an empty reply without a number can be the answer to a notification, which then is answered.
-    pub(super) fn answers_notification(&mut self) -> bool {
-        let is_one = self.notifications > 0;
-        self.notifications = self.notifications.saturating_sub(1);
-        is_one
+    /// True if an empty reply without a number can be the answer to `notifications/initialized`, which then has it.
+    pub(super) fn answers_initialized(&mut self) -> bool {
+        self.initialized_after.take().is_some()
     }
 
     /// A reply came that names no request. The only one that waits has failed. Of several, none is guessed at, which might

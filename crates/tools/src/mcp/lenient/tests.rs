@@ -105,12 +105,29 @@ fn the_answer_to_a_notification_is_no_reply_to_a_request() {
         let list = br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
         assert_eq!(replies(reader.read(list, &MessageOrigin::Pipe)), ["1 ok"], "{line}");
     }
-    // Each has one answer at most, and what says more is no answer to it.
-    let reader = reader(&[7]);
-    let initialized = ClientNotification::InitializedNotification(InitializedNotification::default());
-    reader.sent(&JsonRpcMessage::notification(initialized));
+    let initialized = |ids: &[i64]| {
+        let reader = reader(ids);
+        let notification = ClientNotification::InitializedNotification(InitializedNotification::default());
+        reader.sent(&JsonRpcMessage::notification(notification));
+        reader
+    };
+    let read = |reader: &MessageReader, line: &[u8]| replies(reader.read(line, &MessageOrigin::Pipe));
+    let (nothing, lost) = (br#"{"jsonrpc":"2.0","result":null}"#, ["7 its reply names no request"]);
+    // What says more is no answer to it,
     let with_content = br#"{"jsonrpc":"2.0","result":{"content":[]}}"#;
-    assert_eq!(replies(reader.read(with_content, &MessageOrigin::Pipe)), ["7 its reply names no request"]);
+    assert_eq!(read(&initialized(&[7]), with_content), lost);
+    // it has one at most,
+    let reader = initialized(&[7]);
+    assert_eq!(read(&reader, nothing), [""; 0]);
+    assert_eq!(read(&reader, nothing), lost);
+    // and none after the answer to a later request.
+    let reader = initialized(&[1]);
+    let call = || ClientRequest::CallToolRequest(CallToolRequest::new(CallToolRequestParams::new("echo")));
+    sent(&reader, 6, call());
+    sent(&reader, 7, call());
+    assert_eq!(read(&reader, br#"{"id":6,"result":{}}"#), ["6 ok"]);
+    assert_eq!(read(&reader, br#"{"id":1,"result":{"tools":[]}}"#), ["1 ok"]);
+    assert_eq!(read(&reader, nothing), lost);
 }
 
 #[test]

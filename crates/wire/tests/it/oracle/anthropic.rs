@@ -102,7 +102,14 @@ impl Reader {
     }
 
     fn usage(&mut self, usage: &Value) {
-        self.draft.use_tokens(&usage["input_tokens"], &usage["output_tokens"]);
+        let from_cache = ["cache_read_input_tokens", "cache_creation_input_tokens"];
+        let is_cached = from_cache.iter().any(|name| usage[*name].as_u64().is_some_and(|tokens| tokens > 0));
+        if is_cached && usage["input_tokens"] == 0 {
+            self.draft.usage.0 = Some(0);
+            self.draft.use_tokens(&Value::Null, &usage["output_tokens"]);
+        } else {
+            self.draft.use_tokens(&usage["input_tokens"], &usage["output_tokens"]);
+        }
     }
 
     fn delta(&mut self, number: &Value, delta: &Value) {
