@@ -161,6 +161,37 @@ test("nothing moves on its own from the first word of a turn to after its end", 
   expect(await page.evaluate(() => (window as unknown as { shifts: string[] }).shifts)).toEqual([]);
 });
 
+test.each([
+  ["a wide screen", { width: 1280, height: 860 }],
+  ["a phone", { width: 390, height: 780 }],
+])("the end of an answer leaves who reads further up where they are, on %s", async (_, size) => {
+  const gate = new Gate();
+  const paragraphs = Array.from({ length: 80 }, (_, n) => `Paragraph ${n} of a long answer.`);
+  const rules: Rule[] = [{ does: [{ say: paragraphs.join("\n\n") }, gate.move, { say: "\n\nThe end." }] }];
+  const somebody = await house.visitor(size, await house.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("A long one, please");
+  await page.getByText("Paragraph 79 of").waitFor();
+  const read = page.getByText("Paragraph 40 of");
+  await read.hover();
+  await page.mouse.wheel(0, -60);
+  const top = async (): Promise<number | undefined> => (await read.boundingBox())?.y;
+  let before: number | undefined;
+  const rests = async (): Promise<boolean> => {
+    const last = before;
+    before = await top();
+    return before === last;
+  };
+  await expect.poll(rests).toBe(true);
+  gate.open();
+  await page.getByText("The end.").waitFor();
+  await somebody.settled();
+  await page.getByRole("button", { name: en.regenerate }).waitFor({ state: "attached" });
+  // What comes under an ended answer comes in the frames after it.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  expect(await top()).toBe(before);
+});
+
 test("a reply that broke off goes on with one click", async () => {
   const rules: Rule[] = [
     { times: 1, does: [{ say: "The first half," }, "cut"] },

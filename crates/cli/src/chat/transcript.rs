@@ -36,6 +36,8 @@ pub(crate) struct TurnTranscript {
     settled: usize,
     questions: Vec<PendingQuestion>,
     activity: ModelActivity,
+    /// Until the next event.
+    wait: Option<ReportedWait>,
     started_at: i64,
     ended: Option<TurnStatus>,
     stats: Option<SessionStats>,
@@ -49,11 +51,14 @@ enum ModelActivity {
     AwaitingFirstToken,
     Thinking,
     Writing,
-    Waiting {
-        reason: WaitReason,
-        since: Option<i64>,
-        until: Option<i64>,
-    },
+}
+
+/// A wait that the turn has reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ReportedWait {
+    reason: WaitReason,
+    since: Option<i64>,
+    until: Option<i64>,
 }
 
 /// New lines for the screen.
@@ -75,6 +80,7 @@ impl TurnTranscript {
             settled: 0,
             questions: Vec::new(),
             activity: ModelActivity::default(),
+            wait: None,
             started_at: now,
             ended: None,
             stats: None,
@@ -90,9 +96,7 @@ impl TurnTranscript {
     #[deny(clippy::wildcard_enum_match_arm)]
     pub(crate) fn apply(&mut self, event: &Event) {
         let block = event.block.map(|index| index as usize);
-        if let ModelActivity::Waiting { .. } = self.activity {
-            self.activity = ModelActivity::Writing;
-        }
+        self.wait = None;
         match &event.kind {
             EventKind::StreamStart { .. } => self.started_at = event.timestamp,
             EventKind::StepStart { .. } => self.activity = ModelActivity::AwaitingFirstToken,
@@ -156,7 +160,7 @@ impl TurnTranscript {
                 }
             }
             EventKind::Waiting { reason, since, until, .. } => {
-                self.activity = ModelActivity::Waiting { reason: *reason, since: *since, until: *until }
+                self.wait = Some(ReportedWait { reason: *reason, since: *since, until: *until });
             }
             // Said where the answer is given.
             EventKind::Problem { code, .. } if matches!(code.as_str(), "invalid_edit" | "stale_answer") => {}
@@ -328,27 +332,28 @@ impl TurnTranscript {
         if running > 0 {
             return self.words.running(running);
         }
-        match &self.activity {
-            ModelActivity::Connecting => self.words.connecting().to_owned(),
-            ModelActivity::AwaitingFirstToken => self.words.waiting_first().to_owned(),
-            ModelActivity::Thinking => self.words.thinking().to_owned(),
-            ModelActivity::Writing => self.words.writing().to_owned(),
-            ModelActivity::Waiting { reason, since, until } => {
-                let words = match reason {
-                    WaitReason::Silence => self.words.waiting_silent(),
-                    WaitReason::RateLimit => self.words.waiting_rate_limit(),
-                    WaitReason::Retry => self.words.waiting_retry(),
-                    WaitReason::Store => self.words.waiting_store(),
-                    WaitReason::Client => self.words.waiting_client(),
-                    _ => self.words.waiting_first(),
-                };
-                let left = until.map(|until| until - now).filter(|ms| *ms > 0);
-                let waited = || since.map(|since| now - since).filter(|ms| *ms > 0);
-                match left.or_else(waited) {
-                    Some(ms) => format!("{words} ({})", duration(ms.unsigned_abs())),
-                    None => words.to_owned(),
-                }
-            }
+        let Some(ReportedWait { reason, since, until }) = self.wait else {
+            let words = match self.activity {
+                ModelActivity::Connecting => self.words.connecting(),
+                ModelActivity::AwaitingFirstToken => self.words.waiting_first(),
+                ModelActivity::Thinking => self.words.thinking(),
+                ModelActivity::Writing => self.words.writing(),
+            };
+            return words.to_owned();
+        };
+        let words = match reason {
+            WaitReason::Silence => self.words.waiting_silent(),
+            WaitReason::RateLimit => self.words.waiting_rate_limit(),
+            WaitReason::Retry => self.words.waiting_retry(),
+            WaitReason::Store => self.words.waiting_store(),
+            WaitReason::Client => self.words.waiting_client(),
+            _ => self.words.waiting_first(),
+        };
+        let left = until.map(|until| until - now).filter(|ms| *ms > 0);
+        let waited = || since.map(|since| now - since).filter(|ms| *ms > 0);
+        match left.or_else(waited) {
+            Some(ms) => format!("{words} ({})", duration(ms.unsigned_abs())),
+            None => words.to_owned(),
         }
     }
 
@@ -576,6 +581,27 @@ It is sunny.
         assert_eq!(screen.transcript.status(13_000), "writing");
         screen.events(r#"{"type":"waiting","reason":"retry","until":15000}"#);
         assert_eq!(screen.transcript.status(13_000), "retrying (2.0 s)");
+    }
+
+    #[test]
+    fn a_wait_that_is_over_leaves_what_the_model_was_doing_before() {
+        let mut screen = TranscriptScreen::new(60, 20);
+        screen.events(
+            r#"
+            {"type":"step_start","upstream":"demo","model":"demo","attempt":1,"tools_offered":[]}
+            {"type":"waiting","reason":"first_byte","since":100}
+            {"type":"problem","code":"tools_left_out"}
+            "#,
+        );
+        assert_eq!(screen.transcript.status(5_000), screen.transcript.words.waiting_first());
+        screen.events(
+            r#"
+            {"type":"thinking","text":"Hm"}
+            {"type":"waiting","reason":"silence","since":400}
+            {"type":"problem","code":"usage_odd"}
+            "#,
+        );
+        assert_eq!(screen.transcript.status(9_000), screen.transcript.words.thinking());
     }
 
     #[test]

@@ -98,7 +98,8 @@ impl ClientHandle {
         self.incoming.recv().await
     }
 
-    /// Replaces the client's tools, for turns that start from now on.
+    /// Replaces the client's tools. Turns that start from now on are offered these; a turn that is running asks for no call of
+    /// one that was withdrawn (`no_viewer`), and asks a person before a call of one that was redefined.
     ///
     /// # Errors
     /// The tools that cannot be declared; the previous declaration stays in effect.

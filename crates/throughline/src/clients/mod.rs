@@ -21,10 +21,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use throughline_engine::{
-    CallStatus, ClientAnswer, Event, EventKind, REQUESTER, TurnId, TurnInput, UnixMillis,
+    CallRunner, CallStatus, ClientAnswer, Event, EventKind, OfferedTool, REQUESTER, TurnId, UnixMillis,
 };
 use throughline_tools::ToolRegistry;
-use throughline_wire::{CallId, CallOutcome, NotStarted, ToolName};
+use throughline_wire::{CallId, ToolName};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tool_spec::DeclaredTools;
@@ -192,13 +192,7 @@ impl ClientRegistry {
 
     /// The client that runs a client-side tool in a turn of this user: of several, the one that connected last.
     pub(crate) fn client_of(&self, tool: &ToolName, user: &ClientOwner) -> Option<String> {
-        let state = self.state();
-        let newest = state
-            .clients
-            .iter()
-            .filter(|((owner, _), client)| owner == user && client.declared.contains(tool))
-            .max_by_key(|(_, client)| client.connection_seq);
-        newest.map(|((_, client_id), _)| client_id.clone())
+        self.state().client_of(tool, user).cloned()
     }
 
     /// Somebody answers for a client.
@@ -241,6 +235,15 @@ impl ClientRegistryState {
         self.turns.get(&TurnId::new(turn))
     }
 
+    /// Of the user's clients that declare a tool, the one that connected last.
+    fn client_of(&self, tool: &ToolName, user: &ClientOwner) -> Option<&String> {
+        let declaring = |((owner, _), client): &(&(ClientOwner, String), &ConnectedClient)| {
+            owner == user && client.declared.contains(tool)
+        };
+        let newest = self.clients.iter().filter(declaring).max_by_key(|(_, client)| client.connection_seq);
+        newest.map(|((_, client_id), _)| client_id)
+    }
+
     /// Clients of a user, the one that connected last at the end.
     fn clients_of(&self, user: &ClientOwner) -> Vec<&ConnectedClient> {
         let of_user = self.clients.iter().filter(|((owner, _), _)| owner == user);
@@ -267,20 +270,14 @@ impl ClientRegistryState {
     }
 }
 
-/// Distinguishes a first delivery from a repeated one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OfferOrigin {
-    ThisProcess,
-    /// By another process.
-    EarlierProcess,
-}
-
 /// The clients as one turn sees them. Dropping it takes back everything that the turn still offers.
 pub(crate) struct TurnClients {
     clients: ClientRegistry,
     turn: TurnId,
     user: ClientOwner,
     commands: mpsc::Sender<Box<TurnCommand>>,
+    /// The client that each tool of clients was offered for.
+    by_client: BTreeMap<ToolName, String>,
 }
 
 impl TurnClients {
@@ -289,36 +286,60 @@ impl TurnClients {
         turn: TurnId,
         user: ClientOwner,
         commands: mpsc::Sender<Box<TurnCommand>>,
+        offered: &[OfferedTool],
     ) -> Self {
         clients.state().turns.insert(turn.clone(), (user.clone(), commands.clone()));
-        Self { clients, turn, user, commands }
+        let client_of = |tool: &OfferedTool| match &tool.runs {
+            CallRunner::Client { client_id } => client_id.clone(),
+            _ => None,
+        };
+        let by_client = offered.iter().filter_map(|tool| Some((tool.name.clone(), client_of(tool)?)));
+        Self { clients, turn, user, commands, by_client: by_client.collect() }
     }
 
-    /// Offers a call to its client. If the client is not there any more, that is the answer.
+    /// The tools as they are now, among them those of clients: each as its own client declares it, whatever others of the user
+    /// have declared since.
+    pub(crate) fn registry(&self, base: &Arc<ToolRegistry>) -> Arc<ToolRegistry> {
+        let merged = self.clients.registry(base, &self.user);
+        let state = self.clients.state();
+        let replaced = self.by_client.iter().filter_map(|(tool, client_id)| {
+            let is_newest = state.client_of(tool, &self.user) == Some(client_id);
+            let client = state.clients.get(&(self.user.clone(), client_id.clone())).filter(|_| !is_newest)?;
+            client.declared.tool(tool, base)
+        });
+        let own: Vec<_> = replaced.collect();
+        drop(state);
+        if own.is_empty() {
+            return merged;
+        }
+        merged.with_tools(own).map_or(merged, Arc::new)
+    }
+
+    /// True if the client that a tool was offered for is gone, or declares it no more.
+    pub(crate) fn is_withdrawn(&self, tool: &ToolName) -> bool {
+        self.by_client.get(tool).is_some_and(|client_id| {
+            let state = self.clients.state();
+            let client = state.clients.get(&(self.user.clone(), client_id.clone()));
+            !client.is_some_and(|client| client.declared.contains(tool))
+        })
+    }
+
+    /// Offers a call to its client, now or when it connects again.
     pub(crate) fn offer_call(
         &self,
         (call, attempt): (CallId, u32),
-        client_id: &str,
+        client_id: String,
         tool: ToolName,
         arguments: Value,
         until: UnixMillis,
-        origin: OfferOrigin,
-    ) -> Option<TurnInput> {
+    ) {
         let mut state = self.clients.state();
-        let client = (self.user.clone(), client_id.to_owned());
-        let is_connected = state.clients.contains_key(&client);
-        // Who asked for the turn needs no connection, and a client that was asked before this process began may come back:
-        // it is asked when it does.
-        if !is_connected && client_id != REQUESTER && origin == OfferOrigin::ThisProcess {
-            let outcome = CallOutcome::NotStarted(NotStarted::NoViewer);
-            return Some(TurnInput::ToolEnded { call, attempt, outcome });
-        }
+        let client = (self.user.clone(), client_id);
         let turn = self.turn.clone();
         let incoming = IncomingCall { turn, call: call.clone(), attempt, tool, arguments, until };
         state.notify(&client, ClientEvent::Call(incoming.clone()));
         let open = OfferedCall { client, commands: self.commands.clone(), call: incoming };
         state.open_calls.insert(call, open);
-        None
     }
 
     /// The call is cancelled; its client may still report how it ended.

@@ -86,11 +86,12 @@ impl DeclaredTools {
 
     /// As tools. What the client leaves open is taken from the tool of the same name, if there is one that clients run.
     pub(super) fn tools(&self, base: &ToolRegistry) -> Vec<Arc<dyn Tool>> {
-        let known = |name| {
-            let entry = base.get(name).map(|entry| entry.spec());
-            entry.filter(|spec| spec.runs_on == RunsOn::Client).cloned()
-        };
-        self.0.iter().map(|tool| tool.to_tool(known(&tool.name))).collect()
+        self.0.iter().map(|tool| tool.to_tool(base)).collect()
+    }
+
+    /// One of them, likewise.
+    pub(super) fn tool(&self, name: &ToolName, base: &ToolRegistry) -> Option<Arc<dyn Tool>> {
+        self.0.iter().find(|tool| tool.name == *name).map(|tool| tool.to_tool(base))
     }
 }
 
@@ -108,7 +109,9 @@ impl ClientToolSpec {
         }
     }
 
-    fn to_tool(&self, known: Option<ToolSpec>) -> Arc<dyn Tool> {
+    fn to_tool(&self, base: &ToolRegistry) -> Arc<dyn Tool> {
+        let known = base.get(&self.name).map(|entry| entry.spec());
+        let known = known.filter(|spec| spec.runs_on == RunsOn::Client).cloned();
         let mut spec = known.unwrap_or_else(|| {
             let mut spec = ToolSpec::new(self.name.clone(), String::new());
             spec.source = "client".into();

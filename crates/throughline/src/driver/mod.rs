@@ -17,7 +17,7 @@ mod timers;
 pub(crate) use append::read_turn;
 pub(crate) use approval_handler::ApprovalHandler;
 
-use crate::clients::{OfferOrigin, TurnClients};
+use crate::clients::TurnClients;
 use crate::clock::TurnClock;
 use crate::media::MediaOffloader;
 use crate::observe::{ModelCallFacts, ObservedTurn};
@@ -45,7 +45,7 @@ use throughline_store::{Log, LogError, TurnClaim};
 use throughline_store::{SafetyRule, hit_failpoint};
 use throughline_tools::{SourceHook, ToolExecutor, ToolRegistry};
 use throughline_wire::text::CallFormat;
-use throughline_wire::{CallArguments, WireName};
+use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolName, WireName};
 use timers::{TimerQueue, TimerSleep};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -63,7 +63,7 @@ pub(crate) enum TurnOrigin {
     Resumed { events: Vec<Event>, provider_states: Vec<StepProviderState> },
 }
 
-/// Returns the current tools, which may change while a turn runs.
+/// Returns the current tools without those of clients. They may change while a turn runs.
 pub(crate) type RegistryProvider = Arc<dyn Fn() -> Arc<ToolRegistry> + Send + Sync>;
 
 /// Receives each answer that applies beyond its call, once the log has it. May block its thread.
@@ -288,13 +288,21 @@ impl TurnDriver {
                 input = driver.tools.next() => driver.feed(input),
                 () = alarm.wait_until(driver.clock, next_timer) => {
                     let now = driver.clock.now();
-                    // What the model has sent may be unread, or held back: then the log is slow, and not the model.
-                    let is_unread = appender.is_busy() || driver.outbox.is_full();
                     for id in driver.timers.take_due(now) {
-                        match id {
-                            TimerId::ModelSilence { .. } if is_unread => driver.timers.set(id, now + UNREAD_MS),
-                            id => driver.feed(TurnInput::Timer { id }),
+                        if let TimerId::ModelSilence { .. } = id {
+                            // What has come is read before the model is called silent.
+                            if !driver.outbox.is_full() && let Some(item) = driver.model.next().now_or_never() {
+                                for input in driver.model.next_inputs(item, appender.state()) {
+                                    driver.feed(input);
+                                }
+                            }
+                            // What is unread, or held back, waits for the log and not for the model.
+                            if driver.outbox.is_full() || driver.model.is_holding() {
+                                driver.timers.set(id, now + UNREAD_MS);
+                                continue;
+                            }
                         }
+                        driver.feed(TurnInput::Timer { id });
                     }
                 }
                 // While the outbox is full the upstream is not read.
@@ -414,40 +422,48 @@ impl TurnDriver {
                 None
             }
             TurnAction::Validate { call, version, tool, arguments } => {
-                let verdict = match (self.registry)().validate(&tool, &arguments) {
-                    Ok(()) => ArgumentValidation::Valid,
-                    Err(error) => ArgumentValidation::Invalid { message: error.to_string() },
+                let registry = self.clients.registry(&(self.registry)());
+                let verdict = match registry.validate(&tool, &arguments) {
+                    // Another client's tool of that name has another schema, and nobody is there to run this one.
+                    Err(error) if !self.clients.is_withdrawn(&tool) => {
+                        ArgumentValidation::Invalid { message: error.to_string() }
+                    }
+                    Ok(()) | Err(_) => ArgumentValidation::Valid,
                 };
                 Some(TurnInput::Validated { call, version, validation: verdict })
             }
             TurnAction::StartTool { call, attempt, tool, arguments, early: _, fingerprint } => {
-                let registry = (self.registry)();
-                // A tool that is gone has no other definition: running it says so.
-                let now = registry.get(&tool).map(|entry| entry.fingerprint().to_string());
-                if let Some(now) = now.filter(|now| *now != fingerprint) {
-                    return Some(TurnInput::ToolRedefined {
-                        tool,
-                        fingerprint: now,
-                        start: Some((call, attempt)),
-                    });
+                let registry = self.clients.registry(&(self.registry)());
+                if let Some(redefined) = redefinition(&registry, &tool, &fingerprint) {
+                    let start = Some((call, attempt));
+                    return Some(TurnInput::ToolRedefined { tool, fingerprint: redefined, start });
                 }
                 self.tools.start(registry, call, attempt, tool, arguments);
                 None
             }
             TurnAction::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint } => {
-                let now = (self.registry)().get(&tool).map(|entry| entry.fingerprint().to_string());
-                if let Some(now) = now.filter(|now| fingerprint.as_ref().is_some_and(|known| known != now)) {
-                    return Some(TurnInput::ToolRedefined {
-                        tool,
-                        fingerprint: now,
-                        start: Some((call, attempt)),
-                    });
+                // Offered by an earlier process, it may have been run: its client is asked again when it comes back.
+                if let Some(fingerprint) = fingerprint {
+                    let not_started = |reason| {
+                        let outcome = CallOutcome::NotStarted(reason);
+                        Some(TurnInput::ToolEnded { call: call.clone(), attempt, outcome })
+                    };
+                    // Withdrawn is not redefined, though another client or a tool of ours may have the name.
+                    if self.clients.is_withdrawn(&tool) {
+                        return not_started(NotStarted::NoViewer);
+                    }
+                    let registry = self.clients.registry(&(self.registry)());
+                    if let Some(redefined) = redefinition(&registry, &tool, &fingerprint) {
+                        let start = Some((call, attempt));
+                        return Some(TurnInput::ToolRedefined { tool, fingerprint: redefined, start });
+                    }
+                    // Its client may have been away when they were checked.
+                    if let Err(error) = registry.validate(&tool, &arguments) {
+                        return not_started(NotStarted::InvalidArguments { message: error.to_string() });
+                    }
                 }
-                let offered = match fingerprint {
-                    Some(_) => OfferOrigin::ThisProcess,
-                    None => OfferOrigin::EarlierProcess,
-                };
-                self.clients.offer_call((call, attempt), &client_id, tool, arguments.value, until, offered)
+                self.clients.offer_call((call, attempt), client_id, tool, arguments.value, until);
+                None
             }
             TurnAction::AnswerTool { call: _, attempt: _, question_id, answer } => {
                 self.tools.answer(question_id, answer);
@@ -464,6 +480,13 @@ impl TurnDriver {
             }
         }
     }
+}
+
+/// Fingerprint of a tool's definition where it is no longer the one that was decided about. A tool that is gone has none:
+/// running it says so.
+fn redefinition(registry: &ToolRegistry, tool: &ToolName, decided: &str) -> Option<String> {
+    let fingerprint = registry.get(tool)?.fingerprint().to_string();
+    (fingerprint != decided).then_some(fingerprint)
 }
 
 fn remembered_answers(events: &[Event]) -> impl Iterator<Item = RememberedDecision> + '_ {

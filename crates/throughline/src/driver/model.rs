@@ -163,6 +163,11 @@ impl ModelCall {
         }
     }
 
+    /// True if deltas are held back for a busy log.
+    pub(super) fn is_holding(&self) -> bool {
+        self.held_events.bytes() > 0
+    }
+
     /// The held deltas.
     pub(super) fn take_held(&mut self) -> Vec<TurnInput> {
         let Some(CurrentCall { step, attempt, .. }) = self.current else { return Vec::new() };

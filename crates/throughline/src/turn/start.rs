@@ -278,8 +278,8 @@ impl Throughline {
             call_format,
             registry: {
                 // As it is when a call starts: a tool that has been changed since is noticed there.
-                let (toolbox, clients, user) = (inner.toolbox.clone(), inner.clients.clone(), user.clone());
-                Arc::new(move || clients.registry(&toolbox.registry(), &user))
+                let toolbox = inner.toolbox.clone();
+                Arc::new(move || toolbox.registry())
             },
             executor: inner.executor.clone(),
             approval_handler: inner.approval_handler.clone(),
@@ -289,7 +289,7 @@ impl Throughline {
             steering_queue: steering_queue.clone(),
             offloader: offloader.clone(),
             append_lag: append_lag.clone(),
-            clients: TurnClients::new(inner.clients.clone(), id.clone(), user, sender.clone()),
+            clients: TurnClients::new(inner.clients.clone(), id.clone(), user, sender.clone(), &setup.tools),
             abandoned: abandoned.clone(),
             wait,
             observer: ObservedTurn::new(inner.observer.clone(), facts),

@@ -335,6 +335,84 @@ async fn without_a_client_the_model_is_told_at_once() {
     assert_eq!((card.status, code), (Some(C::NotStarted), Some("no_viewer")));
 }
 
+// Once nothing but a gesture is missing, the page that was to make it withdraws its tools, or another page comes with others
+// of that name. Neither is a definition that has changed, which a person would be asked about.
+#[tokio::test]
+async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
+    let with_names = |names: &[&str]| {
+        let mut tool = ClientToolSpec::new("live2d.expression");
+        let name = json!({"type": "string", "enum": names});
+        tool.input_schema =
+            Some(json!({"type": "object", "properties": {"name": name}, "required": ["name"]}));
+        vec![tool]
+    };
+    for is_withdrawn in [true, false] {
+        let open = Arc::new(Notify::new());
+        let scripts = vec![
+            ModelScript::new().call("gate_wait", json!({})),
+            ModelScript::new().call("live2d_expression", json!({"name": "wink"})),
+            ModelScript::new().say("There."),
+        ];
+        let standard = |builder| {
+            let builder = gate(&open)(builder).approval(throughline::ApprovalMode::Ask);
+            builder.tools(throughline::tools::builtin::standard())
+        };
+        let (_server, app) = app(scripts, standard).await;
+        let mut page = app.connect_client("page", None, with_names(&["wink"])).unwrap();
+        let mut turn = app.ask("wink").await.unwrap();
+        until(&mut turn, starts).await;
+        // It comes later, so it would be asked first; it does not know what to wink is.
+        let other = app.connect_client("other", None, with_names(&["nod"])).unwrap();
+        if is_withdrawn {
+            page.declare(Vec::new()).unwrap();
+        }
+        open.notify_one();
+        let (status, code) = if is_withdrawn {
+            (C::NotStarted, Some("no_viewer"))
+        } else {
+            let call = offered(&mut page).await;
+            assert_eq!(page.answer(&call, success("winked")).await, ClientAnswerResult::Accepted);
+            (C::Success, None)
+        };
+        let message = turn.finish().await;
+        let card = message.calls().nth(1).unwrap();
+        let error = card.error.as_ref().map(|error| error.code.as_str());
+        assert_eq!((card.status, error), (Some(status), code), "{card:?}");
+        assert!(card.approval.is_none(), "nobody is asked");
+        drop(other);
+    }
+}
+
+// While its client was away, nothing said what the arguments had to be: they are checked once more before it is asked.
+#[tokio::test]
+async fn a_client_that_was_away_is_asked_nothing_that_does_not_fit_its_schema() {
+    let open = Arc::new(Notify::new());
+    let scripts = vec![
+        ModelScript::new().call("gate_wait", json!({})),
+        ModelScript::new().call("client_press", json!({"key": "escape"})),
+        ModelScript::new().say("There."),
+    ];
+    let asks = |builder| gate(&open)(builder).approval(throughline::ApprovalMode::Ask);
+    let (_server, app) = app(scripts, asks).await;
+    let mut press = ClientToolSpec::new("client.press");
+    press.input_schema = Some(json!({"type": "object", "properties": {"key": {"enum": ["enter"]}}}));
+    let mut page = app.connect_client("page", None, vec![press.clone()]).unwrap();
+    let mut turn = app.ask("press").await.unwrap();
+    until(&mut turn, starts).await;
+    page.declare(Vec::new()).unwrap();
+    open.notify_one();
+    let question = until(&mut turn, |kind| matches!(kind, EventKind::ApprovalRequest { .. })).await;
+    let EventKind::ApprovalRequest { approval_id, .. } = question else { unreachable!() };
+    page.declare(vec![press]).unwrap();
+    let _ = turn.control().decide(approval_id, throughline::ApprovalResponse::approve()).await;
+    let message = turn.finish().await;
+    let card = message.calls().nth(1).unwrap();
+    let code = card.error.as_ref().map(|error| error.code.as_str());
+    assert_eq!((card.status, code), (Some(C::NotStarted), Some("invalid_arguments")));
+    drop(app);
+    assert!(futures_util::FutureExt::now_or_never(page.next()).is_none(), "it is asked nothing");
+}
+
 #[tokio::test]
 async fn two_users_may_call_their_clients_the_same_and_never_meet() {
     let scripts =

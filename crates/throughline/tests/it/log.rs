@@ -216,6 +216,7 @@ async fn a_model_is_silent_if_it_sends_nothing_and_not_if_the_log_is_slow() {
         (vec![10, 6_000, 10, 10], None, [WaitReason::Silence].as_slice()),
         (vec![3_000, 4_000, 4_000], None, &[WaitReason::FirstByte]),
         (vec![500; 30], Some(3), &[WaitReason::Store]),
+        (vec![10, 20_000], Some(3), &[WaitReason::Silence, WaitReason::Store]),
     ] {
         let log = Trial::new(move |number, _| match slow_append {
             Some(slow) if slow == number => Fate::Held,

@@ -155,7 +155,9 @@ impl ModelGeneration {
         let number = name.find("gemini-").map(|at| &name[at + "gemini-".len()..]);
         match number {
             None if name.starts_with("gemma") || name.starts_with("learnlm") => ModelGeneration::BeforeThree,
-            Some(rest) if rest.starts_with("1.") || rest.starts_with("2.") || rest.starts_with("pro") => {
+            Some(rest)
+                if ["1.", "2.", "pro-vision"].iter().any(|old| rest.starts_with(old)) || rest == "pro" =>
+            {
                 ModelGeneration::BeforeThree
             }
             None | Some(_) => ModelGeneration::Three,
