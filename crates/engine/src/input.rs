@@ -203,6 +203,8 @@ pub enum ArgumentValidation {
         /// Path and expectation, for the model.
         message: String,
     },
+    /// The client that the tool was offered for has withdrawn it: nobody says any more what fits.
+    NoViewer,
 }
 
 /// Identity of a timer. Opaque to the driver.

@@ -322,6 +322,11 @@ pub(crate) fn constraints_do_not_fit() -> String {
     "The constraints do not fit the call itself; the answer counts for this call only.".into()
 }
 
+/// A changed argument that nothing can check.
+pub(crate) fn edit_without_client() -> &'static str {
+    "the client that runs the tool has withdrawn it, so nothing says what fits"
+}
+
 pub(crate) fn answer_again() -> &'static str {
     "Look at the question again; it is still open."
 }

@@ -75,7 +75,7 @@ impl PrivateFile {
     /// Changes the document; one that stays the same is not written.
     ///
     /// # Errors
-    /// It cannot be read or written.
+    /// It cannot be read or written, or would be too large to be read again; then the file stays as it was.
     pub fn update<D: VersionedDocument, T>(
         &self,
         edit: impl FnOnce(&mut D) -> T,
@@ -97,10 +97,16 @@ impl PrivateFile {
 
     /// Written to a temporary file and moved into place: a crash leaves the old file or the new one.
     fn replace(&self, document: &impl Serialize) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(document)?;
+        text.push(b'\n');
+        if text.len() as u64 > self.bytes_max {
+            let problem =
+                format!("it would have {} bytes, and at most {} are read", text.len(), self.bytes_max);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
+        }
         let temp_path = self.path.with_extension("new");
         let mut file = private_options().create(true).truncate(true).open(&temp_path)?;
-        serde_json::to_writer_pretty(&mut file, document)?;
-        file.write_all(b"\n")?;
+        file.write_all(&text)?;
         file.sync_all()?;
         std::fs::rename(&temp_path, &self.path)
     }

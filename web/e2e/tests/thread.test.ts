@@ -173,10 +173,11 @@ test.each([
   await somebody.say("A long one, please");
   await page.getByText("Paragraph 79 of").waitFor();
   const read = page.getByText("Paragraph 40 of");
-  await read.hover();
-  await page.mouse.wheel(0, -60);
   const top = async (): Promise<number | undefined> => (await read.boundingBox())?.y;
-  let before: number | undefined;
+  await read.hover();
+  let before = await top();
+  await page.mouse.wheel(0, -60);
+  await expect.poll(top).not.toBe(before);
   const rests = async (): Promise<boolean> => {
     const last = before;
     before = await top();

@@ -135,6 +135,7 @@ impl TurnTranscript {
                 self.blocks.push(ScreenBlock::UserMessage(texts.collect::<Vec<_>>().join("\n")));
             }
             EventKind::ToolUse { tool_name, source, effect, status, input_summary, .. } => {
+                self.activity = ModelActivity::Writing;
                 let mut card = ToolCard { state: *status, ..ToolCard::new(tool_name.as_str()) };
                 card.input.clone_from(input_summary);
                 let effect = effect.name().to_owned();
@@ -149,6 +150,7 @@ impl TurnTranscript {
                 });
             }
             EventKind::AudioDelta { transcript, .. } => {
+                self.activity = ModelActivity::Writing;
                 if let Some(ScreenBlock::Sound { transcript: sound_text, .. }) = self.block(block) {
                     sound_text.push_str(transcript);
                 }
@@ -636,8 +638,7 @@ It is sunny.
             "#,
         );
         assert_eq!(screen.transcript.questions(), []);
-        screen
-            .check("⊘ demo.calendar  title: …                            denied\n  └ not now\n[connecting]");
+        screen.check("⊘ demo.calendar  title: …                            denied\n  └ not now\n[writing]");
     }
 
     #[test]
@@ -652,7 +653,7 @@ It is sunny.
             "#,
         );
         screen.check(
-            "◦ demo.calendar  title: Coffee, days: [1]\n  ┊ you changed: title \"Tea\" → \"Coffee\"\n[connecting]",
+            "◦ demo.calendar  title: Coffee, days: [1]\n  ┊ you changed: title \"Tea\" → \"Coffee\"\n[writing]",
         );
     }
 

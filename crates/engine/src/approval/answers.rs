@@ -263,6 +263,9 @@ impl TurnMachine<'_> {
                 self.resolve(handle, &input, Some(edit.arguments));
             }
             ArgumentValidation::Invalid { message } => self.reject_answer(handle, "invalid_edit", message),
+            ArgumentValidation::NoViewer => {
+                self.reject_answer(handle, "invalid_edit", wording::edit_without_client().to_owned());
+            }
         }
     }
 

@@ -172,6 +172,7 @@ impl TurnMachine<'_> {
             Some(ArgumentValidation::Invalid { message }) => {
                 return refuse(NotStarted::InvalidArguments { message: message.clone() });
             }
+            Some(ArgumentValidation::NoViewer) => return refuse(NotStarted::NoViewer),
             None => return CallTransition::Wait,
         }
         self.start_transition(handle, tool, commit)

@@ -21,10 +21,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use throughline_engine::{
-    CallRunner, CallStatus, ClientAnswer, Event, EventKind, OfferedTool, REQUESTER, TurnId, UnixMillis,
+    CallRunner, CallStatus, ClientAnswer, Event, EventKind, OfferedTool, REQUESTER, TurnId, TurnInput,
+    UnixMillis,
 };
-use throughline_tools::ToolRegistry;
-use throughline_wire::{CallId, ToolName};
+use throughline_tools::{Tool, ToolRegistry};
+use throughline_wire::{CallId, CallOutcome, NotStarted, ToolName};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tool_spec::DeclaredTools;
@@ -77,6 +78,8 @@ enum ClientConnection {
 struct OfferedCall {
     /// Owner and id of the client.
     client: (ClientOwner, String),
+    /// The tool as its client declared it; `None` = offered by an earlier process.
+    spec: Option<ClientToolSpec>,
     commands: mpsc::Sender<Box<TurnCommand>>,
     call: IncomingCall,
 }
@@ -87,6 +90,23 @@ struct MergedRegistry {
     revision: u64,
     user: ClientOwner,
     registry: Arc<ToolRegistry>,
+}
+
+impl MergedRegistry {
+    fn new(
+        base: &Arc<ToolRegistry>,
+        revision: u64,
+        user: ClientOwner,
+        tools: impl Iterator<Item = Arc<dyn Tool>>,
+    ) -> Self {
+        // Each set was checked when it was declared; together they can only share names, and then the later one counts.
+        let registry = base.with_tools(tools).map_or_else(|_| base.clone(), Arc::new);
+        Self { base: Arc::downgrade(base), revision, user, registry }
+    }
+
+    fn is_of(&self, base: &Arc<ToolRegistry>, revision: u64) -> bool {
+        self.revision == revision && self.base.upgrade().is_some_and(|known| Arc::ptr_eq(&known, base))
+    }
 }
 
 impl ClientRegistry {
@@ -116,10 +136,20 @@ impl ClientRegistry {
         // Unbounded is bounded here: there are no more events than calls, and those have their own limits.
         let (events, incoming) = mpsc::unbounded_channel();
         state.connections += 1;
-        state.revision += 1;
         let connection_seq = state.connections;
         let id = (user, client_id);
-        for open in state.open_calls.values().filter(|open| open.client == id) {
+        let before = state.clients.get(&id);
+        let is_newest = |before: &&ConnectedClient| {
+            let newest = state.clients_of(&id.0).last().map(|newest| newest.connection_seq);
+            newest == Some(before.connection_seq)
+        };
+        let is_unchanged = before.filter(is_newest).is_some_and(|before| before.declared == declared);
+        state.revision += u64::from(!is_unchanged);
+        // What was offered with one definition is not run with another.
+        let is_as_offered = |open: &&OfferedCall| {
+            open.client == id && open.spec.as_ref().is_none_or(|spec| declared.spec(&spec.name) == Some(spec))
+        };
+        for open in state.open_calls.values().filter(is_as_offered) {
             // It was made a moment ago; nobody can have let go of it.
             let _ = events.send(ClientEvent::Call(open.call.clone()));
         }
@@ -159,40 +189,38 @@ impl ClientRegistry {
     /// The tools of a turn of this user: those of `base`, with the user's clients' tools replacing any of the same
     /// name.
     pub(crate) fn registry(&self, base: &Arc<ToolRegistry>, user: &ClientOwner) -> Arc<ToolRegistry> {
-        let mut state = self.state();
-        let revision = state.revision;
-        if let Some(merged) = &state.merged
-            && merged.revision == revision
-            && merged.user == *user
-            && merged.base.upgrade().is_some_and(|known| Arc::ptr_eq(&known, base))
-        {
-            return merged.registry.clone();
-        }
-        let mut tools = BTreeMap::new();
-        for client in state.clients_of(user) {
-            for tool in client.declared.tools(base) {
-                tools.insert(tool.definition().name, tool);
+        let (revision, tools) = {
+            let state = self.state();
+            let known = state.merged.as_ref().filter(|merged| merged.is_of(base, state.revision));
+            if let Some(merged) = known.filter(|merged| merged.user == *user) {
+                return merged.registry.clone();
             }
-        }
+            let mut tools = BTreeMap::new();
+            for client in state.clients_of(user) {
+                for tool in client.declared.tools(base) {
+                    tools.insert(tool.definition().name, tool);
+                }
+            }
+            (state.revision, tools)
+        };
         if tools.is_empty() {
             return base.clone();
         }
-        // Each set was checked when it was declared; together they can only share names, and then the later one counts.
-        let Ok(registry) = base.with_tools(tools.into_values()) else { return base.clone() };
-        let registry = Arc::new(registry);
-        let merged = MergedRegistry {
-            base: Arc::downgrade(base),
-            revision,
-            user: user.clone(),
-            registry: registry.clone(),
-        };
-        state.merged = Some(merged);
+        let merged = MergedRegistry::new(base, revision, user.clone(), tools.into_values());
+        let registry = merged.registry.clone();
+        self.state().merged = Some(merged);
         registry
     }
 
     /// The client that runs a client-side tool in a turn of this user: of several, the one that connected last.
     pub(crate) fn client_of(&self, tool: &ToolName, user: &ClientOwner) -> Option<String> {
-        self.state().client_of(tool, user).cloned()
+        let state = self.state();
+        let newest = state
+            .clients
+            .iter()
+            .filter(|((owner, _), client)| owner == user && client.declared.contains(tool))
+            .max_by_key(|(_, client)| client.connection_seq);
+        newest.map(|((_, client_id), _)| client_id.clone())
     }
 
     /// Somebody answers for a client.
@@ -235,15 +263,6 @@ impl ClientRegistryState {
         self.turns.get(&TurnId::new(turn))
     }
 
-    /// Of the user's clients that declare a tool, the one that connected last.
-    fn client_of(&self, tool: &ToolName, user: &ClientOwner) -> Option<&String> {
-        let declaring = |((owner, _), client): &(&(ClientOwner, String), &ConnectedClient)| {
-            owner == user && client.declared.contains(tool)
-        };
-        let newest = self.clients.iter().filter(declaring).max_by_key(|(_, client)| client.connection_seq);
-        newest.map(|((_, client_id), _)| client_id)
-    }
-
     /// Clients of a user, the one that connected last at the end.
     fn clients_of(&self, user: &ClientOwner) -> Vec<&ConnectedClient> {
         let of_user = self.clients.iter().filter(|((owner, _), _)| owner == user);
@@ -270,6 +289,14 @@ impl ClientRegistryState {
     }
 }
 
+/// Distinguishes a first delivery from a repeated one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfferOrigin {
+    ThisProcess,
+    /// By another process.
+    EarlierProcess,
+}
+
 /// The clients as one turn sees them. Dropping it takes back everything that the turn still offers.
 pub(crate) struct TurnClients {
     clients: ClientRegistry,
@@ -278,6 +305,7 @@ pub(crate) struct TurnClients {
     commands: mpsc::Sender<Box<TurnCommand>>,
     /// The client that each tool of clients was offered for.
     by_client: BTreeMap<ToolName, String>,
+    merged: Mutex<Option<MergedRegistry>>,
 }
 
 impl TurnClients {
@@ -294,52 +322,73 @@ impl TurnClients {
             _ => None,
         };
         let by_client = offered.iter().filter_map(|tool| Some((tool.name.clone(), client_of(tool)?)));
-        Self { clients, turn, user, commands, by_client: by_client.collect() }
+        Self { clients, turn, user, commands, by_client: by_client.collect(), merged: Mutex::default() }
     }
 
     /// The tools as they are now, among them those of clients: each as its own client declares it, whatever others of the user
     /// have declared since.
     pub(crate) fn registry(&self, base: &Arc<ToolRegistry>) -> Arc<ToolRegistry> {
-        let merged = self.clients.registry(base, &self.user);
-        let state = self.clients.state();
-        let replaced = self.by_client.iter().filter_map(|(tool, client_id)| {
-            let is_newest = state.client_of(tool, &self.user) == Some(client_id);
-            let client = state.clients.get(&(self.user.clone(), client_id.clone())).filter(|_| !is_newest)?;
-            client.declared.tool(tool, base)
-        });
-        let own: Vec<_> = replaced.collect();
-        drop(state);
-        if own.is_empty() {
-            return merged;
+        if self.by_client.is_empty() {
+            return base.clone();
         }
-        merged.with_tools(own).map_or(merged, Arc::new)
+        let mut merged = self.merged.lock().unwrap_or_else(PoisonError::into_inner);
+        let (revision, tools) = {
+            let state = self.clients.state();
+            if let Some(merged) = merged.as_ref().filter(|merged| merged.is_of(base, state.revision)) {
+                return merged.registry.clone();
+            }
+            let specs =
+                self.by_client.iter().filter_map(|(tool, client_id)| self.spec(&state, client_id, tool));
+            (state.revision, specs.map(|spec| spec.to_tool(base)).collect::<Vec<_>>())
+        };
+        let made = MergedRegistry::new(base, revision, self.user.clone(), tools.into_iter());
+        merged.insert(made).registry.clone()
+    }
+
+    /// A tool as its client declares it now.
+    fn spec<'s>(
+        &self,
+        state: &'s ClientRegistryState,
+        client_id: &str,
+        tool: &ToolName,
+    ) -> Option<&'s ClientToolSpec> {
+        state.clients.get(&(self.user.clone(), client_id.to_owned()))?.declared.spec(tool)
     }
 
     /// True if the client that a tool was offered for is gone, or declares it no more.
     pub(crate) fn is_withdrawn(&self, tool: &ToolName) -> bool {
-        self.by_client.get(tool).is_some_and(|client_id| {
-            let state = self.clients.state();
-            let client = state.clients.get(&(self.user.clone(), client_id.clone()));
-            !client.is_some_and(|client| client.declared.contains(tool))
-        })
+        let client_id = self.by_client.get(tool);
+        client_id.is_some_and(|client_id| self.spec(&self.clients.state(), client_id, tool).is_none())
     }
 
-    /// Offers a call to its client, now or when it connects again.
+    /// Offers a call to its client. If the client is not there any more, or declares no such tool, that is the answer.
     pub(crate) fn offer_call(
         &self,
         (call, attempt): (CallId, u32),
-        client_id: String,
+        client_id: &str,
         tool: ToolName,
         arguments: Value,
         until: UnixMillis,
-    ) {
+        origin: OfferOrigin,
+    ) -> Option<TurnInput> {
         let mut state = self.clients.state();
-        let client = (self.user.clone(), client_id);
+        let spec = match origin {
+            OfferOrigin::ThisProcess => self.spec(&state, client_id, &tool).cloned(),
+            // Its client may come back, and is asked when it does.
+            OfferOrigin::EarlierProcess => None,
+        };
+        // Who asked for the turn needs no connection.
+        if spec.is_none() && client_id != REQUESTER && origin == OfferOrigin::ThisProcess {
+            let outcome = CallOutcome::NotStarted(NotStarted::NoViewer);
+            return Some(TurnInput::ToolEnded { call, attempt, outcome });
+        }
+        let client = (self.user.clone(), client_id.to_owned());
         let turn = self.turn.clone();
         let incoming = IncomingCall { turn, call: call.clone(), attempt, tool, arguments, until };
         state.notify(&client, ClientEvent::Call(incoming.clone()));
-        let open = OfferedCall { client, commands: self.commands.clone(), call: incoming };
+        let open = OfferedCall { client, spec, commands: self.commands.clone(), call: incoming };
         state.open_calls.insert(call, open);
+        None
     }
 
     /// The call is cancelled; its client may still report how it ended.

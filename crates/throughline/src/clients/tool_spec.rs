@@ -62,6 +62,7 @@ pub enum ClientError {
 }
 
 /// Checked tools of one client.
+#[derive(PartialEq)]
 pub(super) struct DeclaredTools(Vec<ClientToolSpec>);
 
 impl DeclaredTools {
@@ -81,7 +82,7 @@ impl DeclaredTools {
     }
 
     pub(super) fn contains(&self, name: &ToolName) -> bool {
-        self.0.iter().any(|tool| tool.name == *name)
+        self.spec(name).is_some()
     }
 
     /// As tools. What the client leaves open is taken from the tool of the same name, if there is one that clients run.
@@ -89,9 +90,8 @@ impl DeclaredTools {
         self.0.iter().map(|tool| tool.to_tool(base)).collect()
     }
 
-    /// One of them, likewise.
-    pub(super) fn tool(&self, name: &ToolName, base: &ToolRegistry) -> Option<Arc<dyn Tool>> {
-        self.0.iter().find(|tool| tool.name == *name).map(|tool| tool.to_tool(base))
+    pub(super) fn spec(&self, name: &ToolName) -> Option<&ClientToolSpec> {
+        self.0.iter().find(|tool| tool.name == *name)
     }
 }
 
@@ -109,7 +109,7 @@ impl ClientToolSpec {
         }
     }
 
-    fn to_tool(&self, base: &ToolRegistry) -> Arc<dyn Tool> {
+    pub(super) fn to_tool(&self, base: &ToolRegistry) -> Arc<dyn Tool> {
         let known = base.get(&self.name).map(|entry| entry.spec());
         let known = known.filter(|spec| spec.runs_on == RunsOn::Client).cloned();
         let mut spec = known.unwrap_or_else(|| {

@@ -17,7 +17,7 @@ mod timers;
 pub(crate) use append::read_turn;
 pub(crate) use approval_handler::ApprovalHandler;
 
-use crate::clients::TurnClients;
+use crate::clients::{OfferOrigin, TurnClients};
 use crate::clock::TurnClock;
 use crate::media::MediaOffloader;
 use crate::observe::{ModelCallFacts, ObservedTurn};
@@ -45,7 +45,7 @@ use throughline_store::{Log, LogError, TurnClaim};
 use throughline_store::{SafetyRule, hit_failpoint};
 use throughline_tools::{SourceHook, ToolExecutor, ToolRegistry};
 use throughline_wire::text::CallFormat;
-use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolName, WireName};
+use throughline_wire::{CallArguments, ToolName, WireName};
 use timers::{TimerQueue, TimerSleep};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -290,14 +290,17 @@ impl TurnDriver {
                     let now = driver.clock.now();
                     for id in driver.timers.take_due(now) {
                         if let TimerId::ModelSilence { .. } = id {
-                            // What has come is read before the model is called silent.
-                            if !driver.outbox.is_full() && let Some(item) = driver.model.next().now_or_never() {
+                            // What has come is read before the model is called silent; what is unread or held back
+                            // waits for the log.
+                            let is_full = driver.outbox.is_full();
+                            let item = if is_full { None } else { driver.model.next().now_or_never() };
+                            let has_come = item.is_some();
+                            if let Some(item) = item {
                                 for input in driver.model.next_inputs(item, appender.state()) {
                                     driver.feed(input);
                                 }
                             }
-                            // What is unread, or held back, waits for the log and not for the model.
-                            if driver.outbox.is_full() || driver.model.is_holding() {
+                            if is_full || has_come || driver.model.is_holding() {
                                 driver.timers.set(id, now + UNREAD_MS);
                                 continue;
                             }
@@ -424,11 +427,10 @@ impl TurnDriver {
             TurnAction::Validate { call, version, tool, arguments } => {
                 let registry = self.clients.registry(&(self.registry)());
                 let verdict = match registry.validate(&tool, &arguments) {
-                    // Another client's tool of that name has another schema, and nobody is there to run this one.
-                    Err(error) if !self.clients.is_withdrawn(&tool) => {
-                        ArgumentValidation::Invalid { message: error.to_string() }
-                    }
-                    Ok(()) | Err(_) => ArgumentValidation::Valid,
+                    // Another tool of that name, or ours, has another schema.
+                    _ if self.clients.is_withdrawn(&tool) => ArgumentValidation::NoViewer,
+                    Ok(()) => ArgumentValidation::Valid,
+                    Err(error) => ArgumentValidation::Invalid { message: error.to_string() },
                 };
                 Some(TurnInput::Validated { call, version, validation: verdict })
             }
@@ -442,28 +444,19 @@ impl TurnDriver {
                 None
             }
             TurnAction::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint } => {
-                // Offered by an earlier process, it may have been run: its client is asked again when it comes back.
-                if let Some(fingerprint) = fingerprint {
-                    let not_started = |reason| {
-                        let outcome = CallOutcome::NotStarted(reason);
-                        Some(TurnInput::ToolEnded { call: call.clone(), attempt, outcome })
-                    };
-                    // Withdrawn is not redefined, though another client or a tool of ours may have the name.
-                    if self.clients.is_withdrawn(&tool) {
-                        return not_started(NotStarted::NoViewer);
-                    }
-                    let registry = self.clients.registry(&(self.registry)());
-                    if let Some(redefined) = redefinition(&registry, &tool, &fingerprint) {
-                        let start = Some((call, attempt));
-                        return Some(TurnInput::ToolRedefined { tool, fingerprint: redefined, start });
-                    }
-                    // Its client may have been away when they were checked.
-                    if let Err(error) = registry.validate(&tool, &arguments) {
-                        return not_started(NotStarted::InvalidArguments { message: error.to_string() });
-                    }
+                let registry = self.clients.registry(&(self.registry)());
+                // Withdrawn is not redefined, though another client or a tool of ours may have the name.
+                let redefined = (fingerprint.as_ref().filter(|_| !self.clients.is_withdrawn(&tool)))
+                    .and_then(|fingerprint| redefinition(&registry, &tool, fingerprint));
+                if let Some(redefined) = redefined {
+                    let start = Some((call, attempt));
+                    return Some(TurnInput::ToolRedefined { tool, fingerprint: redefined, start });
                 }
-                self.clients.offer_call((call, attempt), client_id, tool, arguments.value, until);
-                None
+                let offered = match fingerprint {
+                    Some(_) => OfferOrigin::ThisProcess,
+                    None => OfferOrigin::EarlierProcess,
+                };
+                self.clients.offer_call((call, attempt), &client_id, tool, arguments.value, until, offered)
             }
             TurnAction::AnswerTool { call: _, attempt: _, question_id, answer } => {
                 self.tools.answer(question_id, answer);

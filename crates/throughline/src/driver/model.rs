@@ -165,7 +165,7 @@ impl ModelCall {
 
     /// True if deltas are held back for a busy log.
     pub(super) fn is_holding(&self) -> bool {
-        self.held_events.bytes() > 0
+        !self.held_events.is_empty()
     }
 
     /// The held deltas.

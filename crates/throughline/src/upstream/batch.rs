@@ -49,6 +49,10 @@ impl EventBatch {
         self.kind == BatchKind::OnlyDeltas
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// Of text in deltas.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

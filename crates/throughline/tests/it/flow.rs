@@ -339,14 +339,18 @@ async fn without_a_client_the_model_is_told_at_once() {
 // of that name. Neither is a definition that has changed, which a person would be asked about.
 #[tokio::test]
 async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
-    let with_names = |names: &[&str]| {
+    let with_names = |names: &[&str], effect| {
         let mut tool = ClientToolSpec::new("live2d.expression");
+        tool.effect = Some(effect);
         let name = json!({"type": "string", "enum": names});
         tool.input_schema =
             Some(json!({"type": "object", "properties": {"name": name}, "required": ["name"]}));
         vec![tool]
     };
-    for is_withdrawn in [true, false] {
+    // A person would be asked about the first.
+    for (is_withdrawn, effect) in
+        [(true, Effect::External), (true, Effect::Cosmetic), (false, Effect::Cosmetic)]
+    {
         let open = Arc::new(Notify::new());
         let scripts = vec![
             ModelScript::new().call("gate_wait", json!({})),
@@ -358,11 +362,11 @@ async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
             builder.tools(throughline::tools::builtin::standard())
         };
         let (_server, app) = app(scripts, standard).await;
-        let mut page = app.connect_client("page", None, with_names(&["wink"])).unwrap();
+        let mut page = app.connect_client("page", None, with_names(&["wink"], effect)).unwrap();
         let mut turn = app.ask("wink").await.unwrap();
         until(&mut turn, starts).await;
         // It comes later, so it would be asked first; it does not know what to wink is.
-        let other = app.connect_client("other", None, with_names(&["nod"])).unwrap();
+        let other = app.connect_client("other", None, with_names(&["nod"], Effect::Cosmetic)).unwrap();
         if is_withdrawn {
             page.declare(Vec::new()).unwrap();
         }
@@ -378,39 +382,25 @@ async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
         let card = message.calls().nth(1).unwrap();
         let error = card.error.as_ref().map(|error| error.code.as_str());
         assert_eq!((card.status, error), (Some(status), code), "{card:?}");
-        assert!(card.approval.is_none(), "nobody is asked");
         drop(other);
     }
 }
 
-// While its client was away, nothing said what the arguments had to be: they are checked once more before it is asked.
+// What a reload brings under the same name may take other arguments, or do something else.
 #[tokio::test]
-async fn a_client_that_was_away_is_asked_nothing_that_does_not_fit_its_schema() {
-    let open = Arc::new(Notify::new());
-    let scripts = vec![
-        ModelScript::new().call("gate_wait", json!({})),
-        ModelScript::new().call("client_press", json!({"key": "escape"})),
-        ModelScript::new().say("There."),
-    ];
-    let asks = |builder| gate(&open)(builder).approval(throughline::ApprovalMode::Ask);
-    let (_server, app) = app(scripts, asks).await;
-    let mut press = ClientToolSpec::new("client.press");
-    press.input_schema = Some(json!({"type": "object", "properties": {"key": {"enum": ["enter"]}}}));
-    let mut page = app.connect_client("page", None, vec![press.clone()]).unwrap();
-    let mut turn = app.ask("press").await.unwrap();
-    until(&mut turn, starts).await;
-    page.declare(Vec::new()).unwrap();
-    open.notify_one();
-    let question = until(&mut turn, |kind| matches!(kind, EventKind::ApprovalRequest { .. })).await;
-    let EventKind::ApprovalRequest { approval_id, .. } = question else { unreachable!() };
-    page.declare(vec![press]).unwrap();
-    let _ = turn.control().decide(approval_id, throughline::ApprovalResponse::approve()).await;
-    let message = turn.finish().await;
-    let card = message.calls().nth(1).unwrap();
-    let code = card.error.as_ref().map(|error| error.code.as_str());
-    assert_eq!((card.status, code), (Some(C::NotStarted), Some("invalid_arguments")));
-    drop(app);
-    assert!(futures_util::FutureExt::now_or_never(page.next()).is_none(), "it is asked nothing");
+async fn a_client_that_comes_back_with_another_tool_is_asked_nothing_that_was_meant_for_the_first() {
+    let (_server, app) = app(click_then("No click."), |builder| builder).await;
+    let mut tools = page_tools();
+    tools[0].timeout_ms = Some(300);
+    let mut page = app.connect_client("page", None, tools.clone()).unwrap();
+    let turn = app.ask("click").await.unwrap();
+    offered(&mut page).await;
+    drop(page);
+    tools[0].input_schema = Some(json!({"type": "object", "required": ["twice"]}));
+    let mut page = app.connect_client("page", None, tools).unwrap();
+    assert_eq!(statuses(&turn.finish().await), [C::Unknown], "it may have clicked before");
+    let next = page.next().await;
+    assert!(matches!(next, Some(ClientEvent::Cancelled { .. })), "{next:?}");
 }
 
 #[tokio::test]

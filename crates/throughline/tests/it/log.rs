@@ -3,6 +3,8 @@
 
 use crate::support::{self, DIALECTS, at, builder, check_promises, read, serve, statuses};
 use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +14,7 @@ use throughline::store::{
     AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MemoryLog, MergeFn, OwnerEpoch,
     ProviderStateRecord, TurnClaim,
 };
-use throughline::tools::{Effect, NoArguments, tool};
+use throughline::tools::{Effect, NoArguments, ToolContext, ToolProgress, tool};
 use throughline::wire::ModelRequest;
 use throughline::{
     EventKind, InProcessModel, ReplySender, Throughline, TurnStatus as T, Upstream, UpstreamTimeouts,
@@ -28,6 +30,8 @@ enum Fate {
     Held,
     Refused,
     Panics,
+    /// Written after so many milliseconds.
+    Takes(u64),
 }
 
 /// Decides by the number of the append, from 1, and its batch.
@@ -72,6 +76,7 @@ impl Log for Trial {
         let number = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
         match (self.decide)(number, &batch) {
             Fate::Written => {}
+            Fate::Takes(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
             Fate::Held => {
                 self.held.send_modify(|held| *held += 1);
                 self.open.subscribe().wait_for(|open| *open).await.unwrap();
@@ -216,7 +221,6 @@ async fn a_model_is_silent_if_it_sends_nothing_and_not_if_the_log_is_slow() {
         (vec![10, 6_000, 10, 10], None, [WaitReason::Silence].as_slice()),
         (vec![3_000, 4_000, 4_000], None, &[WaitReason::FirstByte]),
         (vec![500; 30], Some(3), &[WaitReason::Store]),
-        (vec![10, 20_000], Some(3), &[WaitReason::Silence, WaitReason::Store]),
     ] {
         let log = Trial::new(move |number, _| match slow_append {
             Some(slow) if slow == number => Fate::Held,
@@ -238,6 +242,52 @@ async fn a_model_is_silent_if_it_sends_nothing_and_not_if_the_log_is_slow() {
         });
         assert_eq!(waits.collect::<Vec<_>>(), expected, "{pauses:?}");
     }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CountTo {
+    to: u32,
+}
+
+/// Calls a tool, and says nothing for a while before it ends.
+struct CallsAndPauses;
+
+#[async_trait]
+impl InProcessModel for CallsAndPauses {
+    async fn reply(&self, request: ModelRequest, reply: &mut ReplySender) -> Result<(), UpstreamFailure> {
+        if request.messages.len() > 1 {
+            reply.text("Done.").await;
+            return Ok(());
+        }
+        reply.call("count_up", &json!({"to": 100})).await;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        Ok(())
+    }
+}
+
+// A tool that already runs reports so often that an append is always under way.
+#[tokio::test(start_paused = true)]
+async fn a_model_is_silent_also_while_the_log_never_pauses() {
+    let log = Trial::new(|_, _| Fate::Takes(700));
+    let upstream = Upstream::in_process("local", CallsAndPauses).unwrap();
+    let count = tool("count.up", "Counts", |CountTo { to }, context: ToolContext| async move {
+        for n in 0..to {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            context.report(ToolProgress::new(f64::from(n)));
+        }
+        "counted"
+    });
+    let count = count.effect(Effect::Read).agent_callable();
+    let app = Throughline::builder().upstream(upstream).model("m").log(log).tool(count).build().unwrap();
+    let (events, _) = read(app.ask("Count").await.unwrap()).await;
+    let at = |is_it: &dyn Fn(&EventKind) -> bool| events.iter().position(|event| is_it(&event.kind));
+    let silence = at(&|kind| matches!(kind, EventKind::Waiting { reason: WaitReason::Silence, .. }));
+    let result = at(&|kind| matches!(kind, EventKind::ToolResult(_)));
+    let progress = at(&|kind| matches!(kind, EventKind::ToolProgress(_)));
+    assert!(
+        progress < silence && silence.is_some() && silence < result,
+        "{progress:?} {silence:?} {result:?}"
+    );
 }
 
 #[tokio::test]

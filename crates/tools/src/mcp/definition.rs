@@ -13,7 +13,7 @@ use throughline_engine::Effect;
 use throughline_wire::{ToolName, visible};
 
 /// Largest definition that is taken, in bytes of its JSON: a larger one would fill the model's context by itself. Those of widely
-/// used servers have up to 80 kB; the pins of one whole server fit into their file.
+/// used servers have up to 80 kB.
 pub const DEFINITION_BYTES_MAX: usize = 128 * 1024;
 /// Limit of nesting in the JSON of a definition, in levels: that of a request to us. Providers refuse schemas long
 /// before that.

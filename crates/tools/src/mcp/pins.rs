@@ -368,6 +368,17 @@ mod tests {
         check(&PinStore::in_file(folder.path().join("deep/pins.json")));
     }
 
+    // One server could otherwise turn all others off, for good.
+    #[test]
+    fn a_server_whose_definitions_do_not_fit_is_refused_and_the_pins_of_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let pins = PinStore::new(Some(PrivateFile::at(folder.path().join("pins.json"), 4_000)));
+        assert_eq!(compare(&pins, definition("Reads a file")), PinComparison::Agreed);
+        let error = pins.compare(&[("big.read".into(), definition(&"x".repeat(4_000)))]).unwrap_err();
+        assert!(error.to_string().contains("at most 4000 are read"), "{error}");
+        assert_eq!(compare(&pins, definition("Reads a file")), PinComparison::Agreed);
+    }
+
     #[test]
     fn what_was_seen_first_is_pinned_and_what_changes_stays_off_until_somebody_agrees() {
         both(|pins| {

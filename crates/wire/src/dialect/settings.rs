@@ -73,18 +73,19 @@ fn exclude_by_gemini(model: &str, body: &mut Map<String, Value>) -> Vec<&'static
         for name in ["responseMimeType", "responseJsonSchema", "responseSchema"] {
             if let Some(setting) = config.shift_remove(name) {
                 left_out.push(name);
-                schema = Some(setting);
+                schema = schema.or(Some(setting).filter(Value::is_object));
             }
         }
-        let prompt = json!({ "text": json_prompt(schema.filter(Value::is_object)) });
+        let prompt = json!({ "text": json_prompt(schema) });
         let instruction = body.entry("systemInstruction").or_insert_with(|| json!({ "parts": [] }));
-        // In another form it comes from an agent's own settings.
-        match instruction.get_mut("parts").and_then(Value::as_array_mut) {
-            Some(parts) => parts.push(prompt),
-            None => {
-                let own = instruction.as_str().map(|text| json!({ "text": text }));
-                *instruction = json!({ "parts": own.into_iter().chain([prompt]).collect::<Vec<_>>() });
-            }
+        // From an agent's own settings it may be a text, or have one part that is in no list.
+        if let Some(text) = instruction.as_str() {
+            *instruction = json!({ "parts": [{ "text": text }] });
+        }
+        match instruction.get_mut("parts") {
+            Some(Value::Array(parts)) => parts.push(prompt),
+            Some(part @ Value::Object(_)) => *part = json!([part.take(), prompt]),
+            _ => {}
         }
     }
     left_out

@@ -153,7 +153,14 @@ fn another_models_step_gets_the_sentinel_where_signatures_are_demanded() {
             sentinel.clone(),
         );
     }
-    for model in ["gemini-2.5-pro", "gemini-1.5-flash", "gemini-pro", "gemini-pro-vision", "gemma-3"] {
+    for model in [
+        "gemini-2.5-pro",
+        "gemini-1.5-flash",
+        "gemini-pro",
+        "gemini-pro@001",
+        "google/gemini-pro-1.5",
+        "gemma-3",
+    ] {
         check(model, vec![Message::Step(step())], contents(None));
     }
 }

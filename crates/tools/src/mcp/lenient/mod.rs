@@ -170,12 +170,12 @@ impl MessageReader {
             // A server that could not read the request has no number to answer it under.
             (_, MessageOrigin::Response(id)) => *id,
             (_, MessageOrigin::Pipe) => {
-                // Some servers answer `notifications/initialized`: `{"result":null}`, or that they do not know it.
+                // Some servers answer notifications: `{"result":null}`, or that they do not know the method.
                 let says_nothing = match &reply {
                     Ok(result) => result.is_null() || result.as_object().is_some_and(Map::is_empty),
                     Err(error) => error.code == ErrorCode::METHOD_NOT_FOUND,
                 };
-                if says_nothing && self.pending().answers_initialized() {
+                if says_nothing && self.pending().answers_notification() {
                     return Vec::new();
                 }
                 let error = reply.err().unwrap_or_else(|| unreadable("its reply names no request"));

@@ -24,8 +24,9 @@ pub(super) struct PendingRequests {
     orphans: Vec<OrphanReply>,
     /// Number of the newest request.
     last: i64,
-    /// The newest request before `notifications/initialized`, until a later one is answered: so long that may be answered as well.
-    initialized_after: Option<i64>,
+    /// For each notification that may be answered as well: the newest request before it. Once a later one is answered, no
+    /// answer is to come.
+    notified_after: Vec<i64>,
 }
 
 /// A reply that cannot be read, not even for its number.
@@ -61,8 +62,9 @@ impl PendingRequests {
                 self.last = id;
             }
             JsonRpcMessage::Notification(notification) => match &notification.notification {
-                ClientNotification::InitializedNotification(_) => self.initialized_after = Some(self.last),
+                ClientNotification::InitializedNotification(_) => self.notified_after.push(self.last),
                 ClientNotification::CancelledNotification(cancelled) => {
+                    self.notified_after.push(self.last);
                     if let Some(RequestId::Number(id)) = cancelled.params.request_id {
                         self.forget(id);
                     }
@@ -86,16 +88,16 @@ impl PendingRequests {
     pub(super) fn answered(&mut self, id: i64) -> FailedRequests {
         self.kinds.remove(&id);
         // What was sent before has been read by then.
-        self.initialized_after.take_if(|last| id > *last);
+        self.notified_after.retain(|last| id <= *last);
         for orphan in &mut self.orphans {
             orphan.candidates.remove(&id);
         }
         self.resolve_orphans()
     }
 
-    /// True if an empty reply without a number can be the answer to `notifications/initialized`, which then has it.
-    pub(super) fn answers_initialized(&mut self) -> bool {
-        self.initialized_after.take().is_some()
+    /// True if an empty reply without a number can be the answer to a notification, which then has it.
+    pub(super) fn answers_notification(&mut self) -> bool {
+        self.notified_after.pop().is_some()
     }
 
     /// A reply came that names no request. The only one that waits has failed. Of several, none is guessed at, which might

@@ -2,8 +2,8 @@
 
 use super::*;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, InitializedNotification,
-    ListToolsRequest,
+    CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
+    ClientNotification, ClientRequest, InitializedNotification, ListToolsRequest,
 };
 
 fn sent(reader: &MessageReader, id: i64, request: ClientRequest) {
@@ -128,6 +128,18 @@ fn the_answer_to_a_notification_is_no_reply_to_a_request() {
     assert_eq!(read(&reader, br#"{"id":6,"result":{}}"#), ["6 ok"]);
     assert_eq!(read(&reader, br#"{"id":1,"result":{"tools":[]}}"#), ["1 ok"]);
     assert_eq!(read(&reader, nothing), lost);
+}
+
+// Whoever answers `notifications/initialized` may answer that a call was stopped; the call beside it goes on.
+#[test]
+fn the_answer_to_a_stopped_call_ends_no_other() {
+    let reader = reader(&[7, 8]);
+    let stopped = CancelledNotificationParam::new(Some(RequestId::Number(7)), None);
+    let notification = ClientNotification::CancelledNotification(CancelledNotification::new(stopped));
+    reader.sent(&JsonRpcMessage::notification(notification));
+    let read = |line: &[u8]| replies(reader.read(line, &MessageOrigin::Pipe));
+    assert_eq!(read(br#"{"jsonrpc":"2.0","result":null}"#), [""; 0]);
+    assert_eq!(read(br#"{"id":8,"result":{"content":[]}}"#), ["8 ok"]);
 }
 
 #[test]

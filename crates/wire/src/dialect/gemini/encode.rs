@@ -152,15 +152,17 @@ impl ModelGeneration {
     /// certain, so a name without a number (`gemini-flash-latest`, that of a deployment) is a later one.
     fn of(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model);
-        let number = name.find("gemini-").map(|at| &name[at + "gemini-".len()..]);
+        let Some((_, rest)) = name.split_once("gemini-") else {
+            let is_open = ["gemma", "learnlm"].iter().any(|open| name.starts_with(open));
+            return if is_open { Self::BeforeThree } else { Self::Three };
+        };
+        let (rest, _) = rest.split_once('@').unwrap_or((rest, ""));
+        let number = rest.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty());
         match number {
-            None if name.starts_with("gemma") || name.starts_with("learnlm") => ModelGeneration::BeforeThree,
-            Some(rest)
-                if ["1.", "2.", "pro-vision"].iter().any(|old| rest.starts_with(old)) || rest == "pro" =>
-            {
-                ModelGeneration::BeforeThree
-            }
-            None | Some(_) => ModelGeneration::Three,
+            Some("1" | "2") => Self::BeforeThree,
+            // The first ones had none.
+            None if rest == "pro" || rest == "pro-vision" => Self::BeforeThree,
+            _ => Self::Three,
         }
     }
 }
