@@ -184,6 +184,16 @@ fn compile_schema(spec: &ToolSpec) -> Result<CompiledSchema, RegistryError> {
 }
 
 impl RegisteredTool {
+    /// A tool under a name at upstreams that it has already, alone.
+    ///
+    /// # Errors
+    /// A schema that is none.
+    pub fn under(tool: Arc<dyn Tool>, wire_name: &WireName) -> Result<Self, RegistryError> {
+        let spec = tool.definition();
+        let schema = compile_schema(&spec)?;
+        Ok(Self::new(tool, spec, schema, wire_name))
+    }
+
     fn new(tool: Arc<dyn Tool>, spec: ToolSpec, schema: CompiledSchema, wire_name: &WireName) -> Self {
         let (fingerprint, parameters) =
             (ToolFingerprint::of(&spec, wire_name), Arc::new(spec.parameters.clone()));

@@ -86,5 +86,7 @@ test("its tools are offered with the names there are, again in time, and taken b
   avatar.stop();
   expect(asked.slice(2)).toEqual([{ what: "PUT /v1/clients/page-1/tools", body: { tools: [] } }]);
   await vi.advanceTimersByTimeAsync(120_000);
+  avatar.of("turn_1").onToolCall?.(call({}), 0);
   expect(asked).toHaveLength(3);
+  expect(made, "nobody is there to make it").toEqual([]);
 });

@@ -98,8 +98,8 @@ impl ClientHandle {
         self.incoming.recv().await
     }
 
-    /// Replaces the client's tools. Turns that start from now on are offered these; a turn that is running asks for no call of
-    /// one that was withdrawn (`no_viewer`), and asks a person before a call of one that was redefined.
+    /// Replaces the client's tools. Turns that start from now on are offered these. In turns that are running, a call of one that
+    /// was withdrawn ends as `no_viewer`, and a call of one that was redefined asks a person.
     ///
     /// # Errors
     /// The tools that cannot be declared; the previous declaration stays in effect.

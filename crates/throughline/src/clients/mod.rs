@@ -21,11 +21,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use throughline_engine::{
-    CallRunner, CallStatus, ClientAnswer, Event, EventKind, OfferedTool, REQUESTER, TurnId, TurnInput,
-    UnixMillis,
+    CallRunner, CallStatus, ClientAnswer, Event, EventKind, OfferedTool, REQUESTER, TurnId, UnixMillis,
 };
-use throughline_tools::{Tool, ToolRegistry};
-use throughline_wire::{CallId, CallOutcome, NotStarted, ToolName};
+use throughline_tools::{RegisteredTool, Tool, ToolRegistry};
+use throughline_wire::{CallId, ToolName, WireName};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tool_spec::DeclaredTools;
@@ -78,8 +77,10 @@ enum ClientConnection {
 struct OfferedCall {
     /// Owner and id of the client.
     client: (ClientOwner, String),
-    /// The tool as its client declared it; `None` = offered by an earlier process.
+    /// The tool for which it was offered; `None` = whatever the client declares under that name.
     spec: Option<ClientToolSpec>,
+    /// The connection that it was last sent to; 0 = none.
+    sent_to: u64,
     commands: mpsc::Sender<Box<TurnCommand>>,
     call: IncomingCall,
 }
@@ -145,16 +146,9 @@ impl ClientRegistry {
         };
         let is_unchanged = before.filter(is_newest).is_some_and(|before| before.declared == declared);
         state.revision += u64::from(!is_unchanged);
-        // What was offered with one definition is not run with another.
-        let is_as_offered = |open: &&OfferedCall| {
-            open.client == id && open.spec.as_ref().is_none_or(|spec| declared.spec(&spec.name) == Some(spec))
-        };
-        for open in state.open_calls.values().filter(is_as_offered) {
-            // It was made a moment ago; nobody can have let go of it.
-            let _ = events.send(ClientEvent::Call(open.call.clone()));
-        }
         let client = ConnectedClient { declared, connection: ClientConnection::Open(events), connection_seq };
         state.clients.insert(id.clone(), client);
+        state.send_calls(&id);
         drop(state);
         Ok(ClientHandle::new(self.clone(), id, connection_seq, incoming))
     }
@@ -172,6 +166,7 @@ impl ClientRegistry {
         {
             client.declared = declared;
             state.revision += 1;
+            state.send_calls(id);
         }
         Ok(())
     }
@@ -280,6 +275,27 @@ impl ClientRegistryState {
         self.revision += u64::from(self.clients.len() != before);
     }
 
+    /// Sends a client the open calls that its connection does not have, if it declares the tools for which they were offered:
+    /// what was meant for one definition is not run with another.
+    fn send_calls(&mut self, id: &(ClientOwner, String)) {
+        let Some(ConnectedClient { declared, connection: ClientConnection::Open(events), connection_seq }) =
+            self.clients.get(id)
+        else {
+            return;
+        };
+        for open in self.open_calls.values_mut() {
+            let declares = |tool: &ToolName| match &open.spec {
+                Some(spec) => declared.spec(tool) == Some(spec),
+                None => declared.contains(tool),
+            };
+            if open.client == *id && open.sent_to != *connection_seq && declares(&open.call.tool) {
+                open.sent_to = *connection_seq;
+                // A client that has just gone will be asked again when it comes back.
+                let _ = events.send(ClientEvent::Call(open.call.clone()));
+            }
+        }
+    }
+
     fn notify(&self, id: &(ClientOwner, String), event: ClientEvent) {
         if let Some(ConnectedClient { connection: ClientConnection::Open(events), .. }) = self.clients.get(id)
         {
@@ -289,12 +305,20 @@ impl ClientRegistryState {
     }
 }
 
-/// Distinguishes a first delivery from a repeated one.
+/// A tool that was offered for a client, as it is now.
+pub(crate) enum TurnClientTool {
+    /// Its client is gone, or declares it no more.
+    Withdrawn,
+    Declared(ClientToolSpec, Box<RegisteredTool>),
+}
+
+/// Outcome of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OfferOrigin {
-    ThisProcess,
-    /// By another process.
-    EarlierProcess,
+#[must_use]
+pub(crate) enum CallOffer {
+    Made,
+    /// The tool is another one by now, or none.
+    Redefined,
 }
 
 /// The clients as one turn sees them. Dropping it takes back everything that the turn still offers.
@@ -303,9 +327,8 @@ pub(crate) struct TurnClients {
     turn: TurnId,
     user: ClientOwner,
     commands: mpsc::Sender<Box<TurnCommand>>,
-    /// The client that each tool of clients was offered for.
-    by_client: BTreeMap<ToolName, String>,
-    merged: Mutex<Option<MergedRegistry>>,
+    /// The tools of clients: the client that each was offered for, and its name at upstreams.
+    offered: BTreeMap<ToolName, (String, WireName)>,
 }
 
 impl TurnClients {
@@ -317,35 +340,25 @@ impl TurnClients {
         offered: &[OfferedTool],
     ) -> Self {
         clients.state().turns.insert(turn.clone(), (user.clone(), commands.clone()));
-        let client_of = |tool: &OfferedTool| match &tool.runs {
-            CallRunner::Client { client_id } => client_id.clone(),
+        let by_client = |tool: &OfferedTool| match &tool.runs {
+            CallRunner::Client { client_id } => Some((client_id.clone()?, tool.wire_name.clone())),
             _ => None,
         };
-        let by_client = offered.iter().filter_map(|tool| Some((tool.name.clone(), client_of(tool)?)));
-        Self { clients, turn, user, commands, by_client: by_client.collect(), merged: Mutex::default() }
+        let offered = offered.iter().filter_map(|tool| Some((tool.name.clone(), by_client(tool)?)));
+        Self { clients, turn, user, commands, offered: offered.collect() }
     }
 
-    /// The tools as they are now, among them those of clients: each as its own client declares it, whatever others of the user
-    /// have declared since.
-    pub(crate) fn registry(&self, base: &Arc<ToolRegistry>) -> Arc<ToolRegistry> {
-        if self.by_client.is_empty() {
-            return base.clone();
-        }
-        let mut merged = self.merged.lock().unwrap_or_else(PoisonError::into_inner);
-        let (revision, tools) = {
-            let state = self.clients.state();
-            if let Some(merged) = merged.as_ref().filter(|merged| merged.is_of(base, state.revision)) {
-                return merged.registry.clone();
-            }
-            let specs =
-                self.by_client.iter().filter_map(|(tool, client_id)| self.spec(&state, client_id, tool));
-            (state.revision, specs.map(|spec| spec.to_tool(base)).collect::<Vec<_>>())
-        };
-        let made = MergedRegistry::new(base, revision, self.user.clone(), tools.into_iter());
-        merged.insert(made).registry.clone()
+    /// A tool that was offered for a client, as that client declares it now, whatever others of the user have declared since.
+    /// `None` = it is no client's.
+    pub(crate) fn tool(&self, name: &ToolName, base: &ToolRegistry) -> Option<TurnClientTool> {
+        let (client_id, wire_name) = self.offered.get(name)?;
+        let spec = self.spec(&self.clients.state(), client_id, name).cloned();
+        let Some(spec) = spec else { return Some(TurnClientTool::Withdrawn) };
+        // It was checked when it was declared; what it takes from `base` was checked there.
+        let tool = RegisteredTool::under(spec.to_tool(base), wire_name);
+        Some(tool.map_or(TurnClientTool::Withdrawn, |tool| TurnClientTool::Declared(spec, Box::new(tool))))
     }
 
-    /// A tool as its client declares it now.
     fn spec<'s>(
         &self,
         state: &'s ClientRegistryState,
@@ -355,40 +368,29 @@ impl TurnClients {
         state.clients.get(&(self.user.clone(), client_id.to_owned()))?.declared.spec(tool)
     }
 
-    /// True if the client that a tool was offered for is gone, or declares it no more.
-    pub(crate) fn is_withdrawn(&self, tool: &ToolName) -> bool {
-        let client_id = self.by_client.get(tool);
-        client_id.is_some_and(|client_id| self.spec(&self.clients.state(), client_id, tool).is_none())
-    }
-
-    /// Offers a call to its client. If the client is not there any more, or declares no such tool, that is the answer.
+    /// Offers a call to its client, at once or when it comes back. `spec`: the tool with which it was looked at; if the client
+    /// declares it otherwise by now, nothing is offered. `None` = whatever it is: who asked for the turn declares nothing, and
+    /// what an earlier process has offered may have been run.
     pub(crate) fn offer_call(
         &self,
         (call, attempt): (CallId, u32),
         client_id: &str,
-        tool: ToolName,
-        arguments: Value,
+        (tool, arguments): (ToolName, Value),
         until: UnixMillis,
-        origin: OfferOrigin,
-    ) -> Option<TurnInput> {
+        spec: Option<ClientToolSpec>,
+    ) -> CallOffer {
         let mut state = self.clients.state();
-        let spec = match origin {
-            OfferOrigin::ThisProcess => self.spec(&state, client_id, &tool).cloned(),
-            // Its client may come back, and is asked when it does.
-            OfferOrigin::EarlierProcess => None,
-        };
-        // Who asked for the turn needs no connection.
-        if spec.is_none() && client_id != REQUESTER && origin == OfferOrigin::ThisProcess {
-            let outcome = CallOutcome::NotStarted(NotStarted::NoViewer);
-            return Some(TurnInput::ToolEnded { call, attempt, outcome });
+        if spec.is_some() && self.spec(&state, client_id, &tool) != spec.as_ref() {
+            return CallOffer::Redefined;
         }
         let client = (self.user.clone(), client_id.to_owned());
         let turn = self.turn.clone();
         let incoming = IncomingCall { turn, call: call.clone(), attempt, tool, arguments, until };
-        state.notify(&client, ClientEvent::Call(incoming.clone()));
-        let open = OfferedCall { client, spec, commands: self.commands.clone(), call: incoming };
+        let commands = self.commands.clone();
+        let open = OfferedCall { client: client.clone(), spec, sent_to: 0, commands, call: incoming };
         state.open_calls.insert(call, open);
-        None
+        state.send_calls(&client);
+        CallOffer::Made
     }
 
     /// The call is cancelled; its client may still report how it ended.

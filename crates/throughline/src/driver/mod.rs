@@ -17,7 +17,7 @@ mod timers;
 pub(crate) use append::read_turn;
 pub(crate) use approval_handler::ApprovalHandler;
 
-use crate::clients::{OfferOrigin, TurnClients};
+use crate::clients::{CallOffer, TurnClientTool, TurnClients};
 use crate::clock::TurnClock;
 use crate::media::MediaOffloader;
 use crate::observe::{ModelCallFacts, ObservedTurn};
@@ -45,7 +45,7 @@ use throughline_store::{Log, LogError, TurnClaim};
 use throughline_store::{SafetyRule, hit_failpoint};
 use throughline_tools::{SourceHook, ToolExecutor, ToolRegistry};
 use throughline_wire::text::CallFormat;
-use throughline_wire::{CallArguments, ToolName, WireName};
+use throughline_wire::{CallArguments, CallOutcome, NotStarted, WireName};
 use timers::{TimerQueue, TimerSleep};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -63,7 +63,7 @@ pub(crate) enum TurnOrigin {
     Resumed { events: Vec<Event>, provider_states: Vec<StepProviderState> },
 }
 
-/// Returns the current tools without those of clients. They may change while a turn runs.
+/// Returns the current tools, which may change while a turn runs.
 pub(crate) type RegistryProvider = Arc<dyn Fn() -> Arc<ToolRegistry> + Send + Sync>;
 
 /// Receives each answer that applies beyond its call, once the log has it. May block its thread.
@@ -425,39 +425,70 @@ impl TurnDriver {
                 None
             }
             TurnAction::Validate { call, version, tool, arguments } => {
-                let registry = self.clients.registry(&(self.registry)());
-                let verdict = match registry.validate(&tool, &arguments) {
-                    // Another tool of that name, or ours, has another schema.
-                    _ if self.clients.is_withdrawn(&tool) => ArgumentValidation::NoViewer,
+                let registry = (self.registry)();
+                let checked = match self.clients.tool(&tool, &registry) {
+                    None => registry.validate(&tool, &arguments),
+                    Some(TurnClientTool::Declared(_, entry)) => entry.validate(&arguments),
+                    Some(TurnClientTool::Withdrawn) => {
+                        let validation = ArgumentValidation::NoViewer;
+                        return Some(TurnInput::Validated { call, version, validation });
+                    }
+                };
+                let verdict = match checked {
                     Ok(()) => ArgumentValidation::Valid,
                     Err(error) => ArgumentValidation::Invalid { message: error.to_string() },
                 };
                 Some(TurnInput::Validated { call, version, validation: verdict })
             }
             TurnAction::StartTool { call, attempt, tool, arguments, early: _, fingerprint } => {
-                let registry = self.clients.registry(&(self.registry)());
-                if let Some(redefined) = redefinition(&registry, &tool, &fingerprint) {
-                    let start = Some((call, attempt));
-                    return Some(TurnInput::ToolRedefined { tool, fingerprint: redefined, start });
+                let registry = (self.registry)();
+                // A tool that is gone has no other definition: running it says so.
+                let now = registry.get(&tool).map(|entry| entry.fingerprint().to_string());
+                if let Some(now) = now.filter(|now| *now != fingerprint) {
+                    return Some(TurnInput::ToolRedefined {
+                        tool,
+                        fingerprint: now,
+                        start: Some((call, attempt)),
+                    });
                 }
                 self.tools.start(registry, call, attempt, tool, arguments);
                 None
             }
-            TurnAction::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint } => {
-                let registry = self.clients.registry(&(self.registry)());
-                // Withdrawn is not redefined, though another client or a tool of ours may have the name.
-                let redefined = (fingerprint.as_ref().filter(|_| !self.clients.is_withdrawn(&tool)))
-                    .and_then(|fingerprint| redefinition(&registry, &tool, fingerprint));
-                if let Some(redefined) = redefined {
-                    let start = Some((call, attempt));
-                    return Some(TurnInput::ToolRedefined { tool, fingerprint: redefined, start });
+            TurnAction::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint } => loop {
+                let mut spec = None;
+                // Without one it was offered by an earlier process: its client is asked again when it comes back.
+                if let Some(decided) = &fingerprint
+                    && let Some(offered) = self.clients.tool(&tool, &(self.registry)())
+                {
+                    let not_started = |reason| TurnInput::ToolEnded {
+                        call: call.clone(),
+                        attempt,
+                        outcome: CallOutcome::NotStarted(reason),
+                    };
+                    // Withdrawn is not redefined, though another client or a tool of ours may have the name.
+                    let TurnClientTool::Declared(declared, entry) = offered else {
+                        return Some(not_started(NotStarted::NoViewer));
+                    };
+                    let now = entry.fingerprint().to_string();
+                    if now != *decided {
+                        let start = Some((call, attempt));
+                        return Some(TurnInput::ToolRedefined { tool, fingerprint: now, start });
+                    }
+                    // They may have been checked for a definition that was there in between.
+                    if let Err(error) = entry.validate(&arguments) {
+                        return Some(not_started(NotStarted::InvalidArguments {
+                            message: error.to_string(),
+                        }));
+                    }
+                    spec = Some(declared);
                 }
-                let offered = match fingerprint {
-                    Some(_) => OfferOrigin::ThisProcess,
-                    None => OfferOrigin::EarlierProcess,
-                };
-                self.clients.offer_call((call, attempt), &client_id, tool, arguments.value, until, offered)
-            }
+                let asked = (tool.clone(), arguments.value.clone());
+                match self.clients.offer_call((call.clone(), attempt), &client_id, asked, until, spec) {
+                    CallOffer::Made => return None,
+                    // In between. It is looked at again.
+                    CallOffer::Redefined => {}
+                }
+            },
             TurnAction::AnswerTool { call: _, attempt: _, question_id, answer } => {
                 self.tools.answer(question_id, answer);
                 None
@@ -473,13 +504,6 @@ impl TurnDriver {
             }
         }
     }
-}
-
-/// Fingerprint of a tool's definition where it is no longer the one that was decided about. A tool that is gone has none:
-/// running it says so.
-fn redefinition(registry: &ToolRegistry, tool: &ToolName, decided: &str) -> Option<String> {
-    let fingerprint = registry.get(tool)?.fingerprint().to_string();
-    (fingerprint != decided).then_some(fingerprint)
 }
 
 fn remembered_answers(events: &[Event]) -> impl Iterator<Item = RememberedDecision> + '_ {

@@ -278,8 +278,8 @@ impl Throughline {
             call_format,
             registry: {
                 // As it is when a call starts: a tool that has been changed since is noticed there.
-                let toolbox = inner.toolbox.clone();
-                Arc::new(move || toolbox.registry())
+                let (toolbox, clients, user) = (inner.toolbox.clone(), inner.clients.clone(), user.clone());
+                Arc::new(move || clients.registry(&toolbox.registry(), &user))
             },
             executor: inner.executor.clone(),
             approval_handler: inner.approval_handler.clone(),

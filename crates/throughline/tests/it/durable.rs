@@ -14,9 +14,9 @@ use throughline::store::{
 use throughline::tools::{Effect, NoArguments, Tool, tool};
 use throughline::wire::{self, CallId, Dialect};
 use throughline::{
-    ApprovalMode, ApprovalOutcome, ApprovalResponse, AssistantMessage, CallStatus, ClientToolSpec, Error,
-    Event, EventKind, StoredTurn, Throughline, ThroughlineBuilder, TurnHooks, TurnRequest, TurnResult,
-    TurnStatus, Upstream,
+    ApprovalMode, ApprovalOutcome, ApprovalResponse, AssistantMessage, CallStatus, ClientAnswerResult,
+    ClientEvent, ClientToolSpec, Error, Event, EventKind, StoredTurn, Throughline, ThroughlineBuilder,
+    TurnHooks, TurnRequest, TurnResult, TurnStatus, Upstream,
 };
 use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, SeenRequest};
 use tokio::runtime::{self, Runtime};
@@ -370,6 +370,39 @@ fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
     });
     assert_eq!(message.text(), ALL_OF_IT, "{message:#?}");
     assert_eq!(runs.lock().unwrap()["note.write"], 1);
+}
+
+// No client is connected yet when the next process takes the turn over.
+#[test]
+fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_client_is_asked_there() {
+    let runtime = Runtime::new().unwrap();
+    let scripts = [ModelScript::new().call("client_press", json!({})), ModelScript::new().say("Pressed.")];
+    let server = runtime.block_on(support::serve(testkit::ScriptQueue::new(scripts)));
+    let log = MemoryLog::default();
+    let build = || support::builder(&server, CHAT).log(Arc::new(log.clone())).approval(ApprovalMode::Ask);
+    let press = || vec![ClientToolSpec::new("client.press")];
+    let stored = process().block_on(async {
+        let app = build().build().unwrap();
+        let _page = app.connect_client("page", None, press()).unwrap();
+        let prepared = app.prepare(request("turn_press")).await.unwrap();
+        let stored = kept(prepared.stored());
+        let mut turn = app.start_prepared(prepared, TurnHooks::default()).await.unwrap();
+        until(&mut turn, open_question).await;
+        stored
+    });
+    let message = process().block_on(async {
+        let app = build().build().unwrap();
+        let mut turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
+        let question = until(&mut turn, open_question).await;
+        let mut page = app.connect_client("page", None, press()).unwrap();
+        let approved = turn.control().decide(question, ApprovalResponse::approve()).await;
+        assert_eq!(approved, ApprovalOutcome::Resolved);
+        let Some(ClientEvent::Call(call)) = page.next().await else { panic!("a call") };
+        let pressed = ClientAnswer { status: ClientStatus::Success, output: json!("ok"), applied: None };
+        assert_eq!(page.answer(&call, pressed).await, ClientAnswerResult::Accepted);
+        turn.finish().await
+    });
+    assert_eq!(message.text(), "Pressed.", "{message:#?}");
 }
 
 /// A log as a process wrote it whose clock was so many milliseconds ahead of ours.

@@ -1,6 +1,7 @@
 //! People and clients act while a turn runs, over real sockets: they say more, are asked by tools, run tools.
 
 use crate::support::{DIALECTS, builder, serve, statuses, tool_results_sent};
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline::engine::{ApprovalId, ClientAnswer, ClientStatus, QuestionKind};
@@ -399,8 +400,9 @@ async fn a_client_that_comes_back_with_another_tool_is_asked_nothing_that_was_me
     tools[0].input_schema = Some(json!({"type": "object", "required": ["twice"]}));
     let mut page = app.connect_client("page", None, tools).unwrap();
     assert_eq!(statuses(&turn.finish().await), [C::Unknown], "it may have clicked before");
-    let next = page.next().await;
-    assert!(matches!(next, Some(ClientEvent::Cancelled { .. })), "{next:?}");
+    while let Some(Some(event)) = page.next().now_or_never() {
+        assert!(matches!(event, ClientEvent::Cancelled { .. }), "{event:?}");
+    }
 }
 
 #[tokio::test]

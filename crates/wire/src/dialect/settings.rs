@@ -85,7 +85,7 @@ fn exclude_by_gemini(model: &str, body: &mut Map<String, Value>) -> Vec<&'static
         match instruction.get_mut("parts") {
             Some(Value::Array(parts)) => parts.push(prompt),
             Some(part @ Value::Object(_)) => *part = json!([part.take(), prompt]),
-            _ => {}
+            _ => *instruction = json!({ "parts": [prompt] }),
         }
     }
     left_out

@@ -97,7 +97,10 @@ impl PendingRequests {
 
     /// True if an empty reply without a number can be the answer to a notification, which then has it.
     pub(super) fn answers_notification(&mut self) -> bool {
-        self.notified_after.pop().is_some()
+        let is_awaited = !self.notified_after.is_empty();
+        // The oldest first.
+        self.notified_after.drain(..self.notified_after.len().min(1));
+        is_awaited
     }
 
     /// A reply came that names no request. The only one that waits has failed. Of several, none is guessed at, which might

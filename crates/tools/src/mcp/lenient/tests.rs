@@ -134,11 +134,24 @@ fn the_answer_to_a_notification_is_no_reply_to_a_request() {
 #[test]
 fn the_answer_to_a_stopped_call_ends_no_other() {
     let reader = reader(&[7, 8]);
-    let stopped = CancelledNotificationParam::new(Some(RequestId::Number(7)), None);
-    let notification = ClientNotification::CancelledNotification(CancelledNotification::new(stopped));
-    reader.sent(&JsonRpcMessage::notification(notification));
+    let stop = |id| {
+        let stopped = CancelledNotificationParam::new(Some(RequestId::Number(id)), None);
+        let notification = ClientNotification::CancelledNotification(CancelledNotification::new(stopped));
+        reader.sent(&JsonRpcMessage::notification(notification));
+    };
+    let call = |id| {
+        let call = CallToolRequest::new(CallToolRequestParams::new("echo"));
+        sent(&reader, id, ClientRequest::CallToolRequest(call));
+    };
     let read = |line: &[u8]| replies(reader.read(line, &MessageOrigin::Pipe));
-    assert_eq!(read(br#"{"jsonrpc":"2.0","result":null}"#), [""; 0]);
+    let nothing = br#"{"jsonrpc":"2.0","result":null}"#;
+    stop(7);
+    call(9);
+    call(10);
+    stop(9);
+    assert_eq!(read(nothing), [""; 0]);
+    assert_eq!(read(br#"{"id":10,"result":{"content":[]}}"#), ["10 ok"]);
+    assert_eq!(read(nothing), [""; 0]);
     assert_eq!(read(br#"{"id":8,"result":{"content":[]}}"#), ["8 ok"]);
 }
 

@@ -157,13 +157,12 @@ impl ModelGeneration {
             return if is_open { Self::BeforeThree } else { Self::Three };
         };
         let (rest, _) = rest.split_once('@').unwrap_or((rest, ""));
-        let number = rest.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty());
-        match number {
-            Some("1" | "2") => Self::BeforeThree,
-            // The first ones had none.
-            None if rest == "pro" || rest == "pro-vision" => Self::BeforeThree,
-            _ => Self::Three,
-        }
+        let mut words = rest.split(|c: char| !c.is_ascii_digit() && c != '.');
+        let version = words.find(|word| word.contains('.')).unwrap_or_default();
+        // The first ones had no number.
+        let is_old =
+            ["1.", "2."].iter().any(|old| version.starts_with(old)) || rest == "pro" || rest == "pro-vision";
+        if is_old { Self::BeforeThree } else { Self::Three }
     }
 }
 

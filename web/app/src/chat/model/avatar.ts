@@ -32,6 +32,8 @@ export class AvatarClient {
   readonly #acted = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isOn = false;
+  /** Its tools were taken back: a call that is on its way is answered for it. */
+  #hasLeft = false;
 
   constructor(client: Throughline, stage: Stage, id: string = `page-${newKey()}`) {
     this.#client = client;
@@ -43,6 +45,7 @@ export class AvatarClient {
   start(): void {
     if (this.#isOn) return;
     this.#isOn = true;
+    this.#hasLeft = false;
     void this.#declare();
   }
 
@@ -50,6 +53,7 @@ export class AvatarClient {
   stop(): void {
     if (!this.#isOn) return;
     this.#isOn = false;
+    this.#hasLeft = true;
     clearTimeout(this.#timer);
     const { id } = this;
     void this.#client
@@ -67,7 +71,8 @@ export class AvatarClient {
   of(turnId: string): TurnListener {
     return {
       onToolCall: (call) => {
-        if (call.status === "running" && call.client_id === this.id) void this.#act(turnId, call);
+        if (!this.#hasLeft && call.status === "running" && call.client_id === this.id)
+          void this.#act(turnId, call);
       },
     };
   }
