@@ -323,15 +323,6 @@ impl TurnMachine<'_> {
             };
             self.volatile.checks_requested += 1;
             self.volatile.checks.insert(call.id.clone(), check);
-        } else if *decision == ApprovalDecision::Approve
-            && self
-                .volatile
-                .checks
-                .get(&self.record.call(handle).id)
-                .is_some_and(|check| check.validation == Some(ArgumentValidation::NoViewer))
-        {
-            // Its client may be back by now: after a restart it was not there yet when they were checked.
-            self.arguments_sealed(handle);
         }
         if *decision == ApprovalDecision::Deny && !matches!(by.as_str(), "stop" | "cancel") {
             self.close(handle, CallOutcome::Denied { reason: reason.clone() });

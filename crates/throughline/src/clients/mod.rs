@@ -13,6 +13,7 @@ pub use request_tools::REQUEST_TOOLS_MAX;
 pub(crate) use request_tools::request_tools;
 pub use tool_spec::{CLIENT_TOOLS_MAX, ClientError, ClientToolSpec};
 
+use crate::driver::RegistryProvider;
 use crate::turn::{ClientAnswerResult, TurnCommand};
 use closed_calls::ClosedCalls;
 use serde_json::Value;
@@ -81,6 +82,8 @@ struct OfferedCall {
     spec: Option<ClientToolSpec>,
     /// The connection that it was last sent to; 0 = none.
     sent_to: u64,
+    /// It is not wanted any more: whoever has it may still answer.
+    is_cancelled: bool,
     commands: mpsc::Sender<Box<TurnCommand>>,
     call: IncomingCall,
 }
@@ -288,7 +291,8 @@ impl ClientRegistryState {
                 Some(spec) => declared.spec(tool) == Some(spec),
                 None => declared.contains(tool),
             };
-            if open.client == *id && open.sent_to != *connection_seq && declares(&open.call.tool) {
+            let is_new = open.sent_to != *connection_seq && !open.is_cancelled;
+            if open.client == *id && is_new && declares(&open.call.tool) {
                 open.sent_to = *connection_seq;
                 // A client that has just gone will be asked again when it comes back.
                 let _ = events.send(ClientEvent::Call(open.call.clone()));
@@ -309,6 +313,8 @@ impl ClientRegistryState {
 pub(crate) enum TurnClientTool {
     /// Its client is gone, or declares it no more.
     Withdrawn,
+    /// Its client is gone, and may not have had the time to come back since a restart.
+    Away,
     Declared(ClientToolSpec, Box<RegisteredTool>),
 }
 
@@ -329,6 +335,10 @@ pub(crate) struct TurnClients {
     commands: mpsc::Sender<Box<TurnCommand>>,
     /// The tools of clients: the client that each was offered for, and its name at upstreams.
     offered: BTreeMap<ToolName, (String, WireName)>,
+    /// The tools without those of clients.
+    base: RegistryProvider,
+    /// Another process began the turn: its clients have to connect to this one first.
+    is_resumed: bool,
 }
 
 impl TurnClients {
@@ -337,7 +347,8 @@ impl TurnClients {
         turn: TurnId,
         user: ClientOwner,
         commands: mpsc::Sender<Box<TurnCommand>>,
-        offered: &[OfferedTool],
+        (offered, base): (&[OfferedTool], RegistryProvider),
+        is_resumed: bool,
     ) -> Self {
         clients.state().turns.insert(turn.clone(), (user.clone(), commands.clone()));
         let by_client = |tool: &OfferedTool| match &tool.runs {
@@ -345,17 +356,23 @@ impl TurnClients {
             _ => None,
         };
         let offered = offered.iter().filter_map(|tool| Some((tool.name.clone(), by_client(tool)?)));
-        Self { clients, turn, user, commands, offered: offered.collect() }
+        Self { clients, turn, user, commands, offered: offered.collect(), base, is_resumed }
     }
 
     /// A tool that was offered for a client, as that client declares it now, whatever others of the user have declared since.
     /// `None` = it is no client's.
-    pub(crate) fn tool(&self, name: &ToolName, base: &ToolRegistry) -> Option<TurnClientTool> {
+    pub(crate) fn tool(&self, name: &ToolName) -> Option<TurnClientTool> {
         let (client_id, wire_name) = self.offered.get(name)?;
-        let spec = self.spec(&self.clients.state(), client_id, name).cloned();
+        let spec = {
+            let state = self.clients.state();
+            if self.is_resumed && !state.clients.contains_key(&(self.user.clone(), client_id.clone())) {
+                return Some(TurnClientTool::Away);
+            }
+            self.spec(&state, client_id, name).cloned()
+        };
         let Some(spec) = spec else { return Some(TurnClientTool::Withdrawn) };
-        // It was checked when it was declared; what it takes from `base` was checked there.
-        let tool = RegisteredTool::under(spec.to_tool(base), wire_name);
+        // It was checked when it was declared; what it takes from other tools was checked there.
+        let tool = RegisteredTool::under(spec.to_tool(&(self.base)()), wire_name);
         Some(tool.map_or(TurnClientTool::Withdrawn, |tool| TurnClientTool::Declared(spec, Box::new(tool))))
     }
 
@@ -387,7 +404,9 @@ impl TurnClients {
         let turn = self.turn.clone();
         let incoming = IncomingCall { turn, call: call.clone(), attempt, tool, arguments, until };
         let commands = self.commands.clone();
-        let open = OfferedCall { client: client.clone(), spec, sent_to: 0, commands, call: incoming };
+        let (sent_to, is_cancelled) = (0, false);
+        let open =
+            OfferedCall { client: client.clone(), spec, sent_to, is_cancelled, commands, call: incoming };
         state.open_calls.insert(call, open);
         state.send_calls(&client);
         CallOffer::Made
@@ -395,9 +414,11 @@ impl TurnClients {
 
     /// The call is cancelled; its client may still report how it ended.
     pub(crate) fn cancel_call(&self, call: &CallId) {
-        let state = self.clients.state();
-        if let Some(open) = state.open_calls.get(call) {
-            state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
+        let mut state = self.clients.state();
+        if let Some(open) = state.open_calls.get_mut(call) {
+            open.is_cancelled = true;
+            let client = open.client.clone();
+            state.notify(&client, ClientEvent::Cancelled { call: call.clone() });
         }
     }
 

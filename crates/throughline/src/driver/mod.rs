@@ -425,10 +425,11 @@ impl TurnDriver {
                 None
             }
             TurnAction::Validate { call, version, tool, arguments } => {
-                let registry = (self.registry)();
-                let checked = match self.clients.tool(&tool, &registry) {
-                    None => registry.validate(&tool, &arguments),
+                let checked = match self.clients.tool(&tool) {
+                    None => (self.registry)().validate(&tool, &arguments),
                     Some(TurnClientTool::Declared(_, entry)) => entry.validate(&arguments),
+                    // They are checked again when it is asked.
+                    Some(TurnClientTool::Away) => Ok(()),
                     Some(TurnClientTool::Withdrawn) => {
                         let validation = ArgumentValidation::NoViewer;
                         return Some(TurnInput::Validated { call, version, validation });
@@ -458,27 +459,18 @@ impl TurnDriver {
                 let mut spec = None;
                 // Without one it was offered by an earlier process: its client is asked again when it comes back.
                 if let Some(decided) = &fingerprint
-                    && let Some(offered) = self.clients.tool(&tool, &(self.registry)())
+                    && let Some(offered) = self.clients.tool(&tool)
                 {
-                    let not_started = |reason| TurnInput::ToolEnded {
-                        call: call.clone(),
-                        attempt,
-                        outcome: CallOutcome::NotStarted(reason),
-                    };
                     // Withdrawn is not redefined, though another client or a tool of ours may have the name.
                     let TurnClientTool::Declared(declared, entry) = offered else {
-                        return Some(not_started(NotStarted::NoViewer));
+                        let outcome = CallOutcome::NotStarted(NotStarted::NoViewer);
+                        return Some(TurnInput::ToolEnded { call, attempt, outcome });
                     };
-                    let now = entry.fingerprint().to_string();
-                    if now != *decided {
+                    let fingerprint = entry.fingerprint().to_string();
+                    // The arguments may have been checked for a definition that was there in between, or not at all.
+                    if fingerprint != *decided || entry.validate(&arguments).is_err() {
                         let start = Some((call, attempt));
-                        return Some(TurnInput::ToolRedefined { tool, fingerprint: now, start });
-                    }
-                    // They may have been checked for a definition that was there in between.
-                    if let Err(error) = entry.validate(&arguments) {
-                        return Some(not_started(NotStarted::InvalidArguments {
-                            message: error.to_string(),
-                        }));
+                        return Some(TurnInput::ToolRedefined { tool, fingerprint, start });
                     }
                     spec = Some(declared);
                 }

@@ -14,7 +14,7 @@ use crate::agent::{Agent, tool_transport};
 use crate::app::Throughline;
 use crate::clients::{self, TurnClients};
 use crate::clock::TurnClock;
-use crate::driver::{self, DriverContext, TurnOrigin};
+use crate::driver::{self, DriverContext, RegistryProvider, TurnOrigin};
 use crate::error::Error;
 use crate::media::MediaOffloader;
 use crate::observe::{KeepRaw, ObservedTurn, TurnFacts};
@@ -270,6 +270,9 @@ impl Throughline {
         let messages_max = setup.limits.messages_queued_max as usize;
         let log = inner.log.clone();
         let tail: Box<dyn LogTail> = log.tail(id.as_str(), 0).await?;
+        let is_resumed = matches!(origin, TurnOrigin::Resumed { .. });
+        let toolbox = inner.toolbox.clone();
+        let base: RegistryProvider = Arc::new(move || toolbox.registry());
         let context = DriverContext {
             clock,
             log: log.clone(),
@@ -278,8 +281,8 @@ impl Throughline {
             call_format,
             registry: {
                 // As it is when a call starts: a tool that has been changed since is noticed there.
-                let (toolbox, clients, user) = (inner.toolbox.clone(), inner.clients.clone(), user.clone());
-                Arc::new(move || clients.registry(&toolbox.registry(), &user))
+                let (base, clients, user) = (base.clone(), inner.clients.clone(), user.clone());
+                Arc::new(move || clients.registry(&base(), &user))
             },
             executor: inner.executor.clone(),
             approval_handler: inner.approval_handler.clone(),
@@ -289,7 +292,14 @@ impl Throughline {
             steering_queue: steering_queue.clone(),
             offloader: offloader.clone(),
             append_lag: append_lag.clone(),
-            clients: TurnClients::new(inner.clients.clone(), id.clone(), user, sender.clone(), &setup.tools),
+            clients: TurnClients::new(
+                inner.clients.clone(),
+                id.clone(),
+                user,
+                sender.clone(),
+                (&setup.tools, base),
+                is_resumed,
+            ),
             abandoned: abandoned.clone(),
             wait,
             observer: ObservedTurn::new(inner.observer.clone(), facts),

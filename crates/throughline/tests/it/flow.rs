@@ -346,12 +346,16 @@ async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
         let name = json!({"type": "string", "enum": names});
         tool.input_schema =
             Some(json!({"type": "object", "properties": {"name": name}, "required": ["name"]}));
-        vec![tool]
+        tool
     };
+    let open_fields = ClientToolSpec::new("live2d.expression");
     // A person would be asked about the first.
-    for (is_withdrawn, effect) in
-        [(true, Effect::External), (true, Effect::Cosmetic), (false, Effect::Cosmetic)]
-    {
+    for (is_withdrawn, own) in [
+        (true, with_names(&["wink"], Effect::External)),
+        (true, with_names(&["wink"], Effect::Cosmetic)),
+        (false, with_names(&["wink"], Effect::Cosmetic)),
+        (false, open_fields),
+    ] {
         let open = Arc::new(Notify::new());
         let scripts = vec![
             ModelScript::new().call("gate_wait", json!({})),
@@ -363,11 +367,13 @@ async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
             builder.tools(throughline::tools::builtin::standard())
         };
         let (_server, app) = app(scripts, standard).await;
-        let mut page = app.connect_client("page", None, with_names(&["wink"], effect)).unwrap();
+        let mut page = app.connect_client("page", None, vec![own]).unwrap();
         let mut turn = app.ask("wink").await.unwrap();
         until(&mut turn, starts).await;
         // It comes later, so it would be asked first; it does not know what to wink is.
-        let other = app.connect_client("other", None, with_names(&["nod"], Effect::Cosmetic)).unwrap();
+        let mut others = with_names(&["nod"], Effect::Cosmetic);
+        others.timeout_ms = Some(20_000);
+        let other = app.connect_client("other", None, vec![others]).unwrap();
         if is_withdrawn {
             page.declare(Vec::new()).unwrap();
         }
@@ -403,6 +409,24 @@ async fn a_client_that_comes_back_with_another_tool_is_asked_nothing_that_was_me
     while let Some(Some(event)) = page.next().now_or_never() {
         assert!(matches!(event, ClientEvent::Cancelled { .. }), "{event:?}");
     }
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_is_not_asked_for_what_was_stopped_meanwhile() {
+    let (_server, app) = app(click_then("No click."), |builder| builder).await;
+    let mut page = app.connect_client("page", None, page_tools()).unwrap();
+    let turn = app.ask("click").await.unwrap();
+    offered(&mut page).await;
+    drop(page);
+    let _ = turn.cancel().await;
+    // The driver is on this thread: most of the time it has stopped the call by then.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    let mut page = app.connect_client("page", None, page_tools()).unwrap();
+    assert_eq!(turn.finish().await.status, Some(T::Cancelled));
+    let events = std::iter::from_fn(|| page.next().now_or_never().flatten());
+    assert!(!matches!(events.last(), Some(ClientEvent::Call(_))), "it would run what was stopped");
 }
 
 #[tokio::test]

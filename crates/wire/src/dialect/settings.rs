@@ -79,13 +79,14 @@ fn exclude_by_gemini(model: &str, body: &mut Map<String, Value>) -> Vec<&'static
         let prompt = json!({ "text": json_prompt(schema) });
         let instruction = body.entry("systemInstruction").or_insert_with(|| json!({ "parts": [] }));
         // From an agent's own settings it may be a text, or have one part that is in no list.
-        if let Some(text) = instruction.as_str() {
-            *instruction = json!({ "parts": [{ "text": text }] });
-        }
-        match instruction.get_mut("parts") {
-            Some(Value::Array(parts)) => parts.push(prompt),
-            Some(part @ Value::Object(_)) => *part = json!([part.take(), prompt]),
-            _ => *instruction = json!({ "parts": [prompt] }),
+        match instruction {
+            Value::String(text) => *instruction = json!({ "parts": [{ "text": *text }, prompt] }),
+            Value::Object(fields) => match fields.entry("parts").or_insert_with(|| json!([])) {
+                Value::Array(parts) => parts.push(prompt),
+                part @ Value::Object(_) => *part = json!([part.take(), prompt]),
+                _ => {}
+            },
+            _ => {}
         }
     }
     left_out

@@ -158,7 +158,8 @@ impl ModelGeneration {
         };
         let (rest, _) = rest.split_once('@').unwrap_or((rest, ""));
         let mut words = rest.split(|c: char| !c.is_ascii_digit() && c != '.');
-        let version = words.find(|word| word.contains('.')).unwrap_or_default();
+        let is_version = |word: &&str| word.contains('.') || (!word.is_empty() && rest.starts_with(*word));
+        let version = words.find(is_version).unwrap_or_default();
         // The first ones had no number.
         let is_old =
             ["1.", "2."].iter().any(|old| version.starts_with(old)) || rest == "pro" || rest == "pro-vision";

@@ -32,7 +32,7 @@ export class AvatarClient {
   readonly #acted = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isOn = false;
-  /** Its tools were taken back: a call that is on its way is answered for it. */
+  /** Its tools were taken back: it makes no gesture that is still on its way. */
   #hasLeft = false;
 
   constructor(client: Throughline, stage: Stage, id: string = `page-${newKey()}`) {
@@ -94,8 +94,10 @@ export class AvatarClient {
   }
 
   async #act(turnId: string, call: Readonly<CallBlock>): Promise<void> {
-    if (call.tool_id === undefined || this.#acted.has(call.tool_id)) return;
-    this.#acted.add(call.tool_id);
+    // A second attempt is asked for where the first was not taken.
+    const attempt = `${call.tool_id} ${call.attempts}`;
+    if (call.tool_id === undefined || this.#acted.has(attempt)) return;
+    this.#acted.add(attempt);
     const cue = this.play(call);
     const body: CallResult =
       cue.kind === "ok"
