@@ -28,7 +28,8 @@ pub enum TurnAction {
         /// Attempt of the reply.
         attempt: u32,
     },
-    /// Check arguments against the tool's schema and answer with `TurnInput::Validated`.
+    /// Check arguments against the tool's schema and answer with `TurnInput::Validated`, or with
+    /// `TurnInput::ToolRedefined` without a start.
     Validate {
         /// The call whose arguments are checked.
         call: CallId,
@@ -38,6 +39,9 @@ pub enum TurnAction {
         tool: ToolName,
         /// The arguments to check.
         arguments: CallArguments,
+        /// For a tool that a connected client runs: fingerprint of the definition that is decided about. If the client declares
+        /// another one by now, that is the answer.
+        fingerprint: Option<String>,
     },
     /// Run a tool; answer with `TurnInput::ToolEnded`.
     StartTool {

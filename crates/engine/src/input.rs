@@ -31,7 +31,8 @@ pub enum TurnInput {
         /// The failure, as the driver classifies it.
         failure: UpstreamFailure,
     },
-    /// The answer to [`TurnAction::Validate`](crate::TurnAction::Validate).
+    /// The answer to [`TurnAction::Validate`](crate::TurnAction::Validate). A call of a connected client starts only with
+    /// one that has just come.
     Validated {
         /// The call whose arguments were checked.
         call: CallId,

@@ -31,6 +31,8 @@ pub(crate) struct VolatileState {
     pub checks: BTreeMap<CallId, ArgumentCheck>,
     /// By call: the check of arguments that a person wants instead.
     pub edits: BTreeMap<CallId, ArgumentCheck>,
+    /// The call whose check was answered by the input that is being applied.
+    pub just_checked: Option<CallId>,
     /// Checks asked for.
     pub checks_requested: u32,
     /// Calls that the user wants to end although their arguments are still arriving.

@@ -211,6 +211,11 @@ impl CallRunner {
         !matches!(self, CallRunner::Here)
     }
 
+    /// A connected client runs it: what it has declared can change, or be withdrawn, during the turn.
+    pub(crate) fn is_connected_client(&self) -> bool {
+        matches!(self, CallRunner::Client { client_id: Some(_) })
+    }
+
     /// Id of the client that is asked to run it.
     pub(crate) fn client_id(&self) -> Option<&str> {
         match self {

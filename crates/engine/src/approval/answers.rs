@@ -225,6 +225,8 @@ impl TurnMachine<'_> {
         subject: CheckSubject,
     ) {
         let (Some(tool), call) = (self.tool_of(handle), self.record.call(handle)) else { return };
+        let by_client = tool.runs.is_connected_client();
+        let fingerprint = by_client.then(|| self.record.fingerprint_of(tool).to_owned());
         let (tool, call) = (tool.name.clone(), call.id.clone());
         let version = self.volatile.checks_requested;
         self.volatile.checks_requested += 1;
@@ -233,7 +235,7 @@ impl TurnMachine<'_> {
             CheckSubject::Arguments(_) => self.volatile.checks.insert(call.clone(), check),
             CheckSubject::Edit(_) => self.volatile.edits.insert(call.clone(), check),
         };
-        self.push_action(TurnAction::Validate { call, version, tool, arguments });
+        self.push_action(TurnAction::Validate { call, version, tool, arguments, fingerprint });
     }
 
     pub(crate) fn validated(&mut self, call: &CallId, version: u32, verdict: ArgumentValidation) {
@@ -241,6 +243,7 @@ impl TurnMachine<'_> {
             && check.version == version
         {
             check.validation.get_or_insert(verdict);
+            self.volatile.just_checked = Some(call.clone());
             return;
         }
         if self.volatile.edits.get(call).is_none_or(|check| check.version != version) {
@@ -260,6 +263,7 @@ impl TurnMachine<'_> {
             ArgumentValidation::Valid => {
                 let mut input = ApprovalInput::new(ApprovalDecision::Approve, &edit.by, edit.reason);
                 input.remember = edit.remember;
+                self.volatile.just_checked = Some(call.clone());
                 self.resolve(handle, &input, Some(edit.arguments));
             }
             ArgumentValidation::Invalid { message } => self.reject_answer(handle, "invalid_edit", message),

@@ -106,12 +106,24 @@ impl TurnMachine<'_> {
         }
         match schedule::next_start(&scheduled, self.setup.execution) {
             Some(position) => {
-                let rule = rules.remove(&order[position]).flatten();
-                self.start_tool(order[position], commit, rule);
+                let handle = order[position];
+                if self.starts_at_once(handle) {
+                    let rule = rules.remove(&handle).flatten();
+                    self.start_tool(handle, commit, rule);
+                } else {
+                    self.arguments_sealed(handle);
+                }
                 true
             }
             None => false,
         }
+    }
+
+    /// False for a call of a client that is to be checked once more: its `tool_start` is the offer, so its tool is looked at
+    /// right before that. What waited for its turn or for a person was looked at long ago.
+    fn starts_at_once(&self, handle: CallHandle) -> bool {
+        let by_client = self.tool_of(handle).is_some_and(|tool| tool.runs.is_connected_client());
+        !by_client || self.volatile.just_checked.as_ref() == Some(&self.record.call(handle).id)
     }
 
     /// True if the requester of the turn runs it.

@@ -115,6 +115,7 @@ impl Turn {
             TurnInput::Timer { id } => machine.timer(id),
         }
         machine.advance();
+        machine.volatile.just_checked = None;
     }
 
     /// The machine as it was after the last of `events`; `states` were stored next to the log. Nothing is

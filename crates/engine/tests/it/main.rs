@@ -6,6 +6,7 @@ mod script;
 
 mod approvals;
 mod blindness;
+mod client_tools;
 mod event_format;
 mod events;
 mod forced_calls;

@@ -16,6 +16,7 @@
 //! edit A {"city":"上海"}     approved with these arguments; `stale A` = approved for arguments that are no more
 //! keep turn any A | refuse turn exact A   approved or denied and remembered; constraints: exact, any, or JSON
 //! redefine weather f2       the tool has another definition; `unmade A f2` = and the start of A was not made
+//! declares page f2          a client declares its tool otherwise, which the next check finds; `withdraws page`
 //! approve all | approve A | deny A reason | deny-and-stop A reason | cancel | cancel A | http 429 2000 | timer retry | too long
 //! invalid A message         the next schema check of A fails; `slow A` = it is answered by `checked A`
 //! ```
@@ -49,6 +50,8 @@ pub struct ScriptedTurn {
     pub provider_states: Vec<throughline_engine::StepProviderState>,
     labels: BTreeMap<String, CallId>,
     invalid: BTreeMap<String, String>,
+    /// Tools that their client declares otherwise by now; `None` = no more.
+    declared: BTreeMap<ToolName, Option<String>>,
     /// Checks that take their time: whose, and which once it was asked for.
     slow: BTreeMap<String, Option<TurnInput>>,
     model: (u32, u32),
@@ -170,6 +173,7 @@ impl ScriptedTurn {
             provider_states: Vec::new(),
             labels: BTreeMap::new(),
             invalid: BTreeMap::new(),
+            declared: BTreeMap::new(),
             slow: BTreeMap::new(),
             model: (0, 0),
             messages_sent: 0,
@@ -306,6 +310,8 @@ impl ScriptedTurn {
                 let (tool, fingerprint) = (ToolName::new(who), tail.to_owned());
                 self.apply(TurnInput::ToolRedefined { tool, fingerprint, start: None });
             }
+            "declares" => drop(self.declared.insert(ToolName::new(who), Some(tail.to_owned()))),
+            "withdraws" => drop(self.declared.insert(ToolName::new(who), None)),
             "unmade" => {
                 let start = self.start_of(who);
                 let name = self.log.iter().find_map(|event| match &event.kind {
@@ -540,13 +546,17 @@ impl ScriptedTurn {
                     self.requests.push(*request);
                 }
                 TurnAction::AbortModel { .. } => self.lines.push("! abort model".into()),
-                TurnAction::Validate { call, version, .. } => {
+                TurnAction::Validate { call, version, tool, fingerprint, .. } => {
                     let label = self.label(Some(&call));
-                    let verdict = match self.invalid.remove(&label) {
-                        Some(message) => ArgumentValidation::Invalid { message },
-                        None => ArgumentValidation::Valid,
+                    let verdict = |validation| TurnInput::Validated { call, version, validation };
+                    let answer = match (self.declared.get(&tool), self.invalid.remove(&label)) {
+                        (Some(None), _) => verdict(ArgumentValidation::NoViewer),
+                        (Some(Some(now)), _) if fingerprint.is_some_and(|decided| decided != *now) => {
+                            TurnInput::ToolRedefined { tool, fingerprint: now.clone(), start: None }
+                        }
+                        (_, Some(message)) => verdict(ArgumentValidation::Invalid { message }),
+                        (_, None) => verdict(ArgumentValidation::Valid),
                     };
-                    let answer = TurnInput::Validated { call, version, validation: verdict };
                     match self.slow.get_mut(&label) {
                         Some(waiting) => *waiting = Some(answer),
                         None => answers.push(answer),

@@ -60,6 +60,8 @@ pub enum SimMutant {
     ApprovalForOtherArguments,
     /// An approved call starts although the tool has another definition by now.
     ApprovalSurvivesRedefinition,
+    /// A client's call starts with a check that was made some time ago.
+    StaleCheck,
     /// Arguments that a person changed are not checked.
     EditUnchecked,
     /// A remembered decision about a tool holds for every later definition of it.
@@ -84,7 +86,7 @@ pub enum SimMutant {
 
 impl SimMutant {
     /// All of them.
-    pub const ALL: [SimMutant; 20] = [
+    pub const ALL: [SimMutant; 21] = [
         SimMutant::NoCommitRule,
         SimMutant::OrphanCall,
         SimMutant::SecondCompletion,
@@ -95,6 +97,7 @@ impl SimMutant {
         SimMutant::ApprovalByUpstreamId,
         SimMutant::ApprovalForOtherArguments,
         SimMutant::ApprovalSurvivesRedefinition,
+        SimMutant::StaleCheck,
         SimMutant::EditUnchecked,
         SimMutant::MemoryIgnoresFingerprint,
         SimMutant::AnswerTwice,

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{
     AppendBatch, ApprovalDecision, ApprovalTarget, ArgumentValidation, Effect, Event, EventKind, EventSeq,
-    Outbox, QuestionKind, QueuedMessage, StepProviderState, Turn, TurnAction, TurnInput, TurnOutput,
-    UnixMillis, UserMessageId, merge_deltas,
+    Outbox, QuestionKind, QueuedMessage, REQUESTER, StepProviderState, Turn, TurnAction, TurnInput,
+    TurnOutput, UnixMillis, UserMessageId, merge_deltas,
 };
 use throughline_wire::{CallId, ModelRequest, ToolChoice, ToolName};
 
@@ -76,6 +76,10 @@ struct Simulation<'t> {
     client_answers: u64,
     /// By call: the first answer of a client that came while it was waited for.
     first_answer: BTreeMap<CallId, u64>,
+    /// The call whose check is answered by the input that the machine has now.
+    just_checked: Option<CallId>,
+    /// An answer to a check that a mutant delivers with the next input.
+    held_check: Option<TurnInput>,
     /// Offset that a mutant has added to the numbers.
     shift: i64,
     epoch: u64,
@@ -125,6 +129,8 @@ pub(super) fn simulate(
         questions: 0,
         client_answers: 0,
         first_answer: BTreeMap::new(),
+        just_checked: None,
+        held_check: None,
         shift: 0,
         epoch: 0,
         summary: SimSummary::default(),
@@ -198,6 +204,21 @@ impl Simulation<'_> {
     // --- the machine ---
 
     fn input(&mut self, mut input: TurnInput) -> Result<(), BrokenInvariant> {
+        self.just_checked = match &input {
+            TurnInput::Validated { call, .. } => Some(call.clone()),
+            _ => None,
+        };
+        if self.mutant == Some(SimMutant::StaleCheck) {
+            if let Some(check) = self.held_check.take() {
+                let mut out = TurnOutput::default();
+                self.turn.apply(check, self.now, &mut out);
+                self.collect(out)?;
+            }
+            if self.just_checked.is_some() {
+                self.held_check = Some(input);
+                return Ok(());
+            }
+        }
         self.trace_line(|| format!("> {input:?}"));
         self.consent.record_input(&input);
         self.mutate_input(&mut input)?;
@@ -321,6 +342,13 @@ impl Simulation<'_> {
                 if self.first_answer.get(call) != Some(&number) {
                     return Err(format!("{call} ends by answer {number}, which was not the first"));
                 }
+            }
+            if let (EventKind::ToolStart { client_id: Some(client_id), .. }, Some(call)) =
+                (&event.kind, &event.tool_id)
+                && client_id != REQUESTER
+                && self.just_checked.as_ref() != Some(call)
+            {
+                return Err(format!("{call} is offered to a client, and was not looked at just now"));
             }
             self.call_truth.check_loss(&self.log, event)?;
             if let EventKind::UserMessage { id: Some(id), .. } = &event.kind
@@ -494,6 +522,7 @@ impl Simulation<'_> {
         self.queued.clear();
         self.open_questions.clear();
         self.appending = None;
+        (self.just_checked, self.held_check) = (None, None);
         self.shift = 0;
         self.now += self.rng.wait(2_000);
         let (setup, start) = (self.plan.setup.clone(), self.plan.start.clone());
@@ -534,7 +563,15 @@ impl Simulation<'_> {
                     self.replies.remove(&(step, attempt));
                 }
             }
-            TurnAction::Validate { call, version, arguments, .. } => {
+            TurnAction::Validate { call, version, tool, arguments, fingerprint } => {
+                let now = self.consent.definition(&tool).unwrap_or_default().to_owned();
+                if fingerprint.is_some_and(|known| known != now)
+                    && self.mutant != Some(SimMutant::ApprovalSurvivesRedefinition)
+                {
+                    let input = TurnInput::ToolRedefined { tool, fingerprint: now, start: None };
+                    self.schedule(0, AgendaItem::Process(input));
+                    return Ok(());
+                }
                 let refused = arguments.value["q"] == REFUSED_Q;
                 let verdict = if self.rng.chance(8) || refused {
                     ArgumentValidation::Invalid { message: "/q: expected a number".into() }

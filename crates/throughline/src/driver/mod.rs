@@ -424,10 +424,16 @@ impl TurnDriver {
                 self.model.abort(step, attempt);
                 None
             }
-            TurnAction::Validate { call, version, tool, arguments } => {
+            TurnAction::Validate { call, version, tool, arguments, fingerprint } => {
                 let checked = match self.clients.tool(&tool) {
                     None => (self.registry)().validate(&tool, &arguments),
-                    Some(TurnClientTool::Declared(_, entry)) => entry.validate(&arguments),
+                    Some(TurnClientTool::Declared(_, entry)) => {
+                        let now = entry.fingerprint().to_string();
+                        if fingerprint.is_some_and(|decided| decided != now) {
+                            return Some(TurnInput::ToolRedefined { tool, fingerprint: now, start: None });
+                        }
+                        entry.validate(&arguments)
+                    }
                     // They are checked again when it is asked.
                     Some(TurnClientTool::Away) => Ok(()),
                     Some(TurnClientTool::Withdrawn) => {

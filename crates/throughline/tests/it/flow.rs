@@ -388,9 +388,39 @@ async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
         let message = turn.finish().await;
         let card = message.calls().nth(1).unwrap();
         let error = card.error.as_ref().map(|error| error.code.as_str());
-        assert_eq!((card.status, error), (Some(status), code), "{card:?}");
+        // A client over HTTP acts upon the start.
+        let starts = u32::from(!is_withdrawn);
+        assert_eq!((card.status, error, card.attempts), (Some(status), code, starts), "{card:?}");
         drop(other);
     }
+}
+
+// A client over HTTP acts upon the `tool_start`: it would click for the definition that a person is only asked about.
+#[tokio::test]
+async fn a_tool_that_its_client_changes_while_a_person_thinks_does_not_start_before_the_second_answer() {
+    let ask = |builder: ThroughlineBuilder| builder.approval(throughline::ApprovalMode::Ask);
+    let (_server, app) = app(click_then("Clicked."), ask).await;
+    let mut page = app.connect_client("page", None, page_tools()).unwrap();
+    let mut turn = app.ask("click").await.unwrap();
+    let question =
+        |kind: &EventKind| matches!(kind, EventKind::ApprovalRequest { .. } | EventKind::ToolStart { .. });
+    for rule in ["effect:external", "redefined"] {
+        let EventKind::ApprovalRequest { approval_id, rule: asked, .. } = until(&mut turn, question).await
+        else {
+            panic!("it starts for a definition that nobody has approved");
+        };
+        assert_eq!(asked, rule);
+        let mut tools = page_tools();
+        tools[0].description = "Clicks, and tells everybody".into();
+        page.declare(tools).unwrap();
+        let _ = turn.answer(approval_id, throughline::ApprovalDecision::Approve).await;
+    }
+    let call = offered(&mut page).await;
+    assert_eq!(
+        (call.attempt, page.answer(&call, success("clicked")).await),
+        (1, ClientAnswerResult::Accepted)
+    );
+    assert_eq!(statuses(&turn.finish().await), [C::Success]);
 }
 
 // What a reload brings under the same name may take other arguments, or do something else.
