@@ -74,9 +74,10 @@ pub enum TurnAction {
         arguments: CallArguments,
         /// Time from which an answer is too late.
         until: UnixMillis,
-        /// Fingerprint of the definition that may run: if the tool has another one by now, answer with `TurnInput::ToolRedefined`. `None` =
-        /// it was offered before, and may have been run: what was offered stays offered.
-        fingerprint: Option<String>,
+        /// Fingerprint of the definition that may run. No client that declares another one is asked.
+        fingerprint: String,
+        /// What a definition that is another one by now means.
+        kind: CallOfferKind,
     },
     /// Give a running tool the answer to its question. A tool that has ended needs none.
     AnswerTool {
@@ -111,6 +112,16 @@ impl TurnAction {
     pub fn is_read_only(&self) -> bool {
         matches!(self, Self::Validate { .. })
     }
+}
+
+/// First offer of a start to its client, or a repetition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallOfferKind {
+    /// If the tool has another definition by now, answer with `TurnInput::ToolRedefined`: nothing has been run.
+    First,
+    /// By another process than the first, which the client may have run: the call stays offered, to a client that comes back with
+    /// the same definition.
+    Repeated,
 }
 
 /// Position of a start relative to the commit of its step.

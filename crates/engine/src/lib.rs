@@ -45,7 +45,7 @@ mod turn;
 mod waterfall;
 mod wording;
 
-pub use action::{EarlyStart, StepProviderState, TurnAction, TurnOutput};
+pub use action::{CallOfferKind, EarlyStart, StepProviderState, TurnAction, TurnOutput};
 pub use event::{
     BlockKind, BlockStart, CallError, CallProgress, CallStatus, Event, EventKind, FORMAT, QuestionKind,
     SegmentKind, SessionStats, TimeSegment, ToolInput, ToolResult, TurnFault, TurnStatus, WaitReason,

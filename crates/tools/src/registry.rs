@@ -389,7 +389,8 @@ impl fmt::Debug for ToolRegistry {
 }
 
 impl ToolFingerprint {
-    fn of(spec: &ToolSpec, wire_name: &WireName) -> Self {
+    /// The fingerprint of a definition that has this name at upstreams.
+    pub fn of(spec: &ToolSpec, wire_name: &WireName) -> Self {
         let ToolSpec { name, title, description, parameters, output, effect, source, .. } = spec;
         let ToolSpec {
             agent_callable,

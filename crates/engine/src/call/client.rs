@@ -5,7 +5,7 @@
 //! `client_gone`: `unknown` if the tool can have effects, since the client may have run it, else `timed_out`. The wait survives a restart: the client is still
 //! there, and the call is offered to it once more under the same id and attempt.
 
-use crate::action::TurnAction;
+use crate::action::{CallOfferKind, TurnAction};
 use crate::event::CallError;
 use crate::input::{ClientAnswer, ClientStatus, TimerId};
 use crate::machine::{NOTIFY_AFTER_MS, TurnMachine};
@@ -14,14 +14,6 @@ use crate::wording;
 use serde_json::Value;
 use throughline_wire::{CallId, CallOutcome, ToolOutput};
 
-/// First offer of a start to its client, or a repetition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallOfferKind {
-    First,
-    /// In another process.
-    Repeated,
-}
-
 impl TurnMachine<'_> {
     /// Asks the client to run a call that has been started.
     pub(crate) fn offer_call(&mut self, handle: CallHandle, client_id: String, kind: CallOfferKind) {
@@ -29,10 +21,7 @@ impl TurnMachine<'_> {
         let (Some(case), Some(until)) = (self.case(handle), self.tool_deadline(handle)) else { return };
         let (call, attempt) = (call.id.clone(), call.attempts);
         let (tool, arguments) = (case.tool.name.clone(), case.arguments.clone());
-        let fingerprint = match kind {
-            CallOfferKind::First => Some(case.fingerprint.to_owned()),
-            CallOfferKind::Repeated => None,
-        };
+        let fingerprint = case.fingerprint.to_owned();
         let timer = TimerId::RemoteCall { call: call.clone(), attempt };
         self.push_action(TurnAction::OfferCall {
             call,
@@ -42,6 +31,7 @@ impl TurnMachine<'_> {
             arguments,
             until,
             fingerprint,
+            kind,
         });
         self.set_timer(timer, self.now + NOTIFY_AFTER_MS);
     }

@@ -1,8 +1,7 @@
 //! The calls of a step: from final arguments to exactly one outcome.
 
-use crate::action::{EarlyStart, TurnAction};
+use crate::action::{CallOfferKind, EarlyStart, TurnAction};
 use crate::approval::answers::ApprovalInput;
-use crate::call::client::CallOfferKind;
 use crate::event::tool_result::{broken_outcome, limit_output};
 use crate::event::{CallProgress, EventKind, ToolResult};
 use crate::input::{ArgumentValidation, TimerId};

@@ -10,9 +10,9 @@ use super::{SimMutant, SimOptions, SimSummary, client, people, tool, wire_reply}
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{
-    AppendBatch, ApprovalDecision, ApprovalTarget, ArgumentValidation, Effect, Event, EventKind, EventSeq,
-    Outbox, QuestionKind, QueuedMessage, REQUESTER, StepProviderState, Turn, TurnAction, TurnInput,
-    TurnOutput, UnixMillis, UserMessageId, merge_deltas,
+    AppendBatch, ApprovalDecision, ApprovalTarget, ArgumentValidation, CallOfferKind, Effect, Event,
+    EventKind, EventSeq, Outbox, QuestionKind, QueuedMessage, REQUESTER, StepProviderState, Turn, TurnAction,
+    TurnInput, TurnOutput, UnixMillis, UserMessageId, merge_deltas,
 };
 use throughline_wire::{CallId, ModelRequest, ToolChoice, ToolName};
 
@@ -632,9 +632,10 @@ impl Simulation<'_> {
                 }
                 self.running.insert((call, attempt));
             }
-            TurnAction::OfferCall { call, attempt, until, tool, arguments, fingerprint, .. } => {
+            TurnAction::OfferCall { call, attempt, until, tool, arguments, fingerprint, kind, .. } => {
                 let now = self.consent.definition(&tool).unwrap_or_default().to_owned();
-                if fingerprint.as_ref().is_some_and(|known| *known != now)
+                if kind == CallOfferKind::First
+                    && fingerprint != now
                     && self.mutant != Some(SimMutant::ApprovalSurvivesRedefinition)
                 {
                     let start = Some((call, attempt));
@@ -643,7 +644,7 @@ impl Simulation<'_> {
                     return Ok(());
                 }
                 self.offer_call(&call, attempt)?;
-                if fingerprint.is_some() {
+                if kind == CallOfferKind::First {
                     self.consent.check_start(&call, &arguments)?;
                 }
                 self.call_truth.check_made(&self.log, &call, &mut self.summary)?;

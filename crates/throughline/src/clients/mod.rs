@@ -7,24 +7,22 @@ mod closed_calls;
 mod handle;
 mod request_tools;
 mod tool_spec;
+mod turn;
 
 pub use handle::{ClientEvent, ClientHandle, IncomingCall};
 pub use request_tools::REQUEST_TOOLS_MAX;
 pub(crate) use request_tools::request_tools;
 pub use tool_spec::{CLIENT_TOOLS_MAX, ClientError, ClientToolSpec};
+pub(crate) use turn::{CallOffer, TurnClientTool, TurnClients};
 
-use crate::driver::RegistryProvider;
 use crate::turn::{ClientAnswerResult, TurnCommand};
 use closed_calls::ClosedCalls;
-use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use throughline_engine::{
-    CallRunner, CallStatus, ClientAnswer, Event, EventKind, OfferedTool, REQUESTER, TurnId, UnixMillis,
-};
-use throughline_tools::{RegisteredTool, Tool, ToolRegistry};
+use throughline_engine::{ClientAnswer, REQUESTER, TurnId};
+use throughline_tools::{Tool, ToolFingerprint, ToolRegistry};
 use throughline_wire::{CallId, ToolName, WireName};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -78,14 +76,33 @@ enum ClientConnection {
 struct OfferedCall {
     /// Owner and id of the client.
     client: (ClientOwner, String),
-    /// The tool for which it was offered; `None` = whatever the client declares under that name.
-    spec: Option<ClientToolSpec>,
+    /// The tool for which it was offered; `None` = it is sent to nobody: who asked for the turn runs it.
+    definition: Option<OfferedDefinition>,
     /// The connection that it was last sent to; 0 = none.
     sent_to: u64,
     /// It is not wanted any more: whoever has it may still answer.
     is_cancelled: bool,
     commands: mpsc::Sender<Box<TurnCommand>>,
     call: IncomingCall,
+}
+
+/// The definition for which a call was offered. What was meant for one is not run with another.
+enum OfferedDefinition {
+    Declared(ClientToolSpec),
+    /// An earlier process offered it: its fingerprint under a name at upstreams, with what clients take from these tools.
+    Fingerprint(String, WireName, Arc<ToolRegistry>),
+}
+
+impl OfferedDefinition {
+    fn is(&self, declared: &ClientToolSpec) -> bool {
+        match self {
+            Self::Declared(spec) => spec == declared,
+            Self::Fingerprint(fingerprint, wire_name, base) => {
+                let tool = declared.to_tool(base).definition();
+                ToolFingerprint::of(&tool, wire_name).to_string() == *fingerprint
+            }
+        }
+    }
 }
 
 /// The last registry that was made with clients' tools, and of what.
@@ -278,8 +295,7 @@ impl ClientRegistryState {
         self.revision += u64::from(self.clients.len() != before);
     }
 
-    /// Sends a client the open calls that its connection does not have, if it declares the tools for which they were offered:
-    /// what was meant for one definition is not run with another.
+    /// Sends a client the open calls that its connection does not have, if it declares the tools for which they were offered.
     fn send_calls(&mut self, id: &(ClientOwner, String)) {
         let Some(ConnectedClient { declared, connection: ClientConnection::Open(events), connection_seq }) =
             self.clients.get(id)
@@ -287,12 +303,11 @@ impl ClientRegistryState {
             return;
         };
         for open in self.open_calls.values_mut() {
-            let declares = |tool: &ToolName| match &open.spec {
-                Some(spec) => declared.spec(tool) == Some(spec),
-                None => declared.contains(tool),
-            };
-            let is_new = open.sent_to != *connection_seq && !open.is_cancelled;
-            if open.client == *id && is_new && declares(&open.call.tool) {
+            if open.client != *id || open.sent_to == *connection_seq || open.is_cancelled {
+                continue;
+            }
+            let (spec, definition) = (declared.spec(&open.call.tool), open.definition.as_ref());
+            if spec.zip(definition).is_some_and(|(spec, definition)| definition.is(spec)) {
                 open.sent_to = *connection_seq;
                 // A client that has just gone will be asked again when it comes back.
                 let _ = events.send(ClientEvent::Call(open.call.clone()));
@@ -305,158 +320,6 @@ impl ClientRegistryState {
         {
             // A client that has just gone will be asked again when it comes back.
             let _ = events.send(event);
-        }
-    }
-}
-
-/// A tool that was offered for a client, as it is now.
-pub(crate) enum TurnClientTool {
-    /// Its client is gone, or declares it no more.
-    Withdrawn,
-    /// Its client is gone, and may not have had the time to come back since a restart.
-    Away,
-    Declared(ClientToolSpec, Box<RegisteredTool>),
-}
-
-/// Outcome of an offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum CallOffer {
-    Made,
-    /// The tool is another one by now, or none.
-    Redefined,
-}
-
-/// The clients as one turn sees them. Dropping it takes back everything that the turn still offers.
-pub(crate) struct TurnClients {
-    clients: ClientRegistry,
-    turn: TurnId,
-    user: ClientOwner,
-    commands: mpsc::Sender<Box<TurnCommand>>,
-    /// The tools of clients: the client that each was offered for, and its name at upstreams.
-    offered: BTreeMap<ToolName, (String, WireName)>,
-    /// The tools without those of clients.
-    base: RegistryProvider,
-    /// Another process began the turn: its clients have to connect to this one first.
-    is_resumed: bool,
-}
-
-impl TurnClients {
-    pub(crate) fn new(
-        clients: ClientRegistry,
-        turn: TurnId,
-        user: ClientOwner,
-        commands: mpsc::Sender<Box<TurnCommand>>,
-        (offered, base): (&[OfferedTool], RegistryProvider),
-        is_resumed: bool,
-    ) -> Self {
-        clients.state().turns.insert(turn.clone(), (user.clone(), commands.clone()));
-        let by_client = |tool: &OfferedTool| match &tool.runs {
-            CallRunner::Client { client_id } => Some((client_id.clone()?, tool.wire_name.clone())),
-            _ => None,
-        };
-        let offered = offered.iter().filter_map(|tool| Some((tool.name.clone(), by_client(tool)?)));
-        Self { clients, turn, user, commands, offered: offered.collect(), base, is_resumed }
-    }
-
-    /// A tool that was offered for a client, as that client declares it now, whatever others of the user have declared since.
-    /// `None` = it is no client's.
-    pub(crate) fn tool(&self, name: &ToolName) -> Option<TurnClientTool> {
-        let (client_id, wire_name) = self.offered.get(name)?;
-        let spec = {
-            let state = self.clients.state();
-            if self.is_resumed && !state.clients.contains_key(&(self.user.clone(), client_id.clone())) {
-                return Some(TurnClientTool::Away);
-            }
-            self.spec(&state, client_id, name).cloned()
-        };
-        let Some(spec) = spec else { return Some(TurnClientTool::Withdrawn) };
-        // It was checked when it was declared; what it takes from other tools was checked there.
-        let tool = RegisteredTool::under(spec.to_tool(&(self.base)()), wire_name);
-        Some(tool.map_or(TurnClientTool::Withdrawn, |tool| TurnClientTool::Declared(spec, Box::new(tool))))
-    }
-
-    fn spec<'s>(
-        &self,
-        state: &'s ClientRegistryState,
-        client_id: &str,
-        tool: &ToolName,
-    ) -> Option<&'s ClientToolSpec> {
-        state.clients.get(&(self.user.clone(), client_id.to_owned()))?.declared.spec(tool)
-    }
-
-    /// Offers a call to its client, at once or when it comes back. `spec`: the tool with which it was looked at; if the client
-    /// declares it otherwise by now, nothing is offered. `None` = whatever it is: who asked for the turn declares nothing, and
-    /// what an earlier process has offered may have been run.
-    pub(crate) fn offer_call(
-        &self,
-        (call, attempt): (CallId, u32),
-        client_id: &str,
-        (tool, arguments): (ToolName, Value),
-        until: UnixMillis,
-        spec: Option<ClientToolSpec>,
-    ) -> CallOffer {
-        let mut state = self.clients.state();
-        if spec.is_some() && self.spec(&state, client_id, &tool) != spec.as_ref() {
-            return CallOffer::Redefined;
-        }
-        let client = (self.user.clone(), client_id.to_owned());
-        let turn = self.turn.clone();
-        let incoming = IncomingCall { turn, call: call.clone(), attempt, tool, arguments, until };
-        let commands = self.commands.clone();
-        let (sent_to, is_cancelled) = (0, false);
-        let open =
-            OfferedCall { client: client.clone(), spec, sent_to, is_cancelled, commands, call: incoming };
-        state.open_calls.insert(call, open);
-        state.send_calls(&client);
-        CallOffer::Made
-    }
-
-    /// The call is cancelled; its client may still report how it ended.
-    pub(crate) fn cancel_call(&self, call: &CallId) {
-        let mut state = self.clients.state();
-        if let Some(open) = state.open_calls.get_mut(call) {
-            open.is_cancelled = true;
-            let client = open.client.clone();
-            state.notify(&client, ClientEvent::Cancelled { call: call.clone() });
-        }
-    }
-
-    /// Takes the ends of calls out of events that the log holds.
-    pub(crate) fn observe(&self, events: &[Event]) {
-        for event in events {
-            let (EventKind::ToolResult(result), Some(call)) = (&event.kind, &event.tool_id) else { continue };
-            let mut state = self.clients.state();
-            if let Some(open) = state.open_calls.remove(call) {
-                let closed_as = match result.status {
-                    CallStatus::TimedOut | CallStatus::Unknown => {
-                        // It is too late to ask the client to stop; it should know that nobody waits any more.
-                        state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
-                        ClientAnswerResult::TooLate
-                    }
-                    _ => ClientAnswerResult::AlreadyClosed,
-                };
-                state.closed_calls.add(call.clone(), open.client.0, closed_as);
-            }
-        }
-    }
-}
-
-impl Drop for TurnClients {
-    fn drop(&mut self) {
-        let mut state = self.clients.state();
-        state.turns.remove(&self.turn);
-        let abandoned: Vec<CallId> = state
-            .open_calls
-            .iter()
-            .filter(|(_, open)| open.call.turn == self.turn)
-            .map(|(call, _)| call.clone())
-            .collect();
-        for call in abandoned {
-            if let Some(open) = state.open_calls.remove(&call) {
-                state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
-                state.closed_calls.add(call, open.client.0, ClientAnswerResult::AlreadyClosed);
-            }
         }
     }
 }

@@ -17,7 +17,7 @@ mod timers;
 pub(crate) use append::read_turn;
 pub(crate) use approval_handler::ApprovalHandler;
 
-use crate::clients::{CallOffer, TurnClientTool, TurnClients};
+use crate::clients::{CallOffer, IncomingCall, TurnClientTool, TurnClients};
 use crate::clock::TurnClock;
 use crate::media::MediaOffloader;
 use crate::observe::{ModelCallFacts, ObservedTurn};
@@ -37,9 +37,9 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use throughline_engine::{
-    ArgumentValidation, Event, EventKind, FailureKind, Outbox, RememberedDecision, StepProviderState,
-    TimerId, Turn, TurnAction, TurnId, TurnInput, TurnOutput, TurnSetup, TurnStart, TurnWait,
-    UpstreamFailure,
+    ArgumentValidation, CallOfferKind, Event, EventKind, FailureKind, Outbox, RememberedDecision,
+    StepProviderState, TimerId, Turn, TurnAction, TurnId, TurnInput, TurnOutput, TurnSetup, TurnStart,
+    TurnWait, UpstreamFailure,
 };
 use throughline_store::{Log, LogError, TurnClaim};
 use throughline_store::{SafetyRule, hit_failpoint};
@@ -461,32 +461,18 @@ impl TurnDriver {
                 self.tools.start(registry, call, attempt, tool, arguments);
                 None
             }
-            TurnAction::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint } => loop {
-                let mut spec = None;
-                // Without one it was offered by an earlier process: its client is asked again when it comes back.
-                if let Some(decided) = &fingerprint
-                    && let Some(offered) = self.clients.tool(&tool)
-                {
-                    // Withdrawn is not redefined, though another client or a tool of ours may have the name.
-                    let TurnClientTool::Declared(declared, entry) = offered else {
-                        let outcome = CallOutcome::NotStarted(NotStarted::NoViewer);
-                        return Some(TurnInput::ToolEnded { call, attempt, outcome });
-                    };
-                    let fingerprint = entry.fingerprint().to_string();
-                    // The arguments may have been checked for a definition that was there in between, or not at all.
-                    if fingerprint != *decided || entry.validate(&arguments).is_err() {
-                        let start = Some((call, attempt));
-                        return Some(TurnInput::ToolRedefined { tool, fingerprint, start });
+            TurnAction::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint, kind } => {
+                let turn = self.clients.turn().clone();
+                let values = arguments.value.clone();
+                let offer = IncomingCall { turn, call, attempt, tool, arguments: values, until };
+                match kind {
+                    CallOfferKind::First => self.offer_call(&client_id, offer, &arguments, &fingerprint),
+                    CallOfferKind::Repeated => {
+                        self.clients.offer_call_again((&client_id, offer), fingerprint);
+                        None
                     }
-                    spec = Some(declared);
                 }
-                let asked = (tool.clone(), arguments.value.clone());
-                match self.clients.offer_call((call.clone(), attempt), &client_id, asked, until, spec) {
-                    CallOffer::Made => return None,
-                    // In between. It is looked at again.
-                    CallOffer::Redefined => {}
-                }
-            },
+            }
             TurnAction::AnswerTool { call: _, attempt: _, question_id, answer } => {
                 self.tools.answer(question_id, answer);
                 None
@@ -499,6 +485,39 @@ impl TurnDriver {
             TurnAction::SetTimer { id, at } => {
                 self.timers.set(id, at);
                 None
+            }
+        }
+    }
+
+    /// Offers a call to its client, unless its tool is not the one that was decided about any more.
+    fn offer_call(
+        &self,
+        client_id: &str,
+        offer: IncomingCall,
+        arguments: &CallArguments,
+        decided: &str,
+    ) -> Option<TurnInput> {
+        loop {
+            let mut spec = None;
+            if let Some(offered) = self.clients.tool(&offer.tool) {
+                let (call, attempt) = (offer.call.clone(), offer.attempt);
+                // Withdrawn is not redefined, though another client or a tool of ours may have the name.
+                let TurnClientTool::Declared(declared, entry) = offered else {
+                    let outcome = CallOutcome::NotStarted(NotStarted::NoViewer);
+                    return Some(TurnInput::ToolEnded { call, attempt, outcome });
+                };
+                let fingerprint = entry.fingerprint().to_string();
+                // The arguments may have been checked for a definition that was there in between, or not at all.
+                if fingerprint != decided || entry.validate(arguments).is_err() {
+                    let (tool, start) = (offer.tool, Some((call, attempt)));
+                    return Some(TurnInput::ToolRedefined { tool, fingerprint, start });
+                }
+                spec = Some(declared);
+            }
+            match self.clients.offer_call((client_id, offer.clone()), spec) {
+                CallOffer::Made => return None,
+                // In between. It is looked at again.
+                CallOffer::Redefined => {}
             }
         }
     }

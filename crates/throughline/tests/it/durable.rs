@@ -405,6 +405,44 @@ fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_clien
     assert_eq!(message.text(), "Pressed.", "{message:#?}");
 }
 
+// It may have been run, so it stays offered; a person has allowed that definition and no other.
+#[test]
+fn a_call_that_an_earlier_process_offered_is_sent_to_the_definition_that_it_was_meant_for() {
+    let runtime = Runtime::new().unwrap();
+    let scripts = [ModelScript::new().call("client_press", json!({})), ModelScript::new().say("Pressed.")];
+    let server = runtime.block_on(support::serve(testkit::ScriptQueue::new(scripts)));
+    let log = MemoryLog::default();
+    let build = || support::builder(&server, CHAT).log(Arc::new(log.clone()));
+    let press = |description: &str| {
+        let mut press = ClientToolSpec::new("client.press");
+        press.description = description.into();
+        vec![press]
+    };
+    let stored = process().block_on(async {
+        let app = build().build().unwrap();
+        let mut page = app.connect_client("page", None, press("Presses")).unwrap();
+        let prepared = app.prepare(request("turn_press")).await.unwrap();
+        let stored = kept(prepared.stored());
+        let _turn = app.start_prepared(prepared, TurnHooks::default()).await.unwrap();
+        assert!(matches!(page.next().await, Some(ClientEvent::Call(_))));
+        stored
+    });
+    let message = process().block_on(async {
+        let app = build().build().unwrap();
+        let turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
+        let mut page = app.connect_client("page", None, press("Fires a rocket")).unwrap();
+        // Long enough for the turn to be taken over and the call to be offered again.
+        let other = tokio::time::timeout(std::time::Duration::from_millis(100), page.next()).await;
+        assert!(other.is_err(), "it was allowed to press: {other:?}");
+        page.declare(press("Presses")).unwrap();
+        let Some(ClientEvent::Call(call)) = page.next().await else { panic!("a call") };
+        let pressed = ClientAnswer { status: ClientStatus::Success, output: json!("ok"), applied: None };
+        assert_eq!(page.answer(&call, pressed).await, ClientAnswerResult::Accepted);
+        turn.finish().await
+    });
+    assert_eq!(message.text(), "Pressed.", "{message:#?}");
+}
+
 /// A log as a process wrote it whose clock was so many milliseconds ahead of ours.
 async fn with_another_clock(log: &MemoryLog, turn: &str, ahead_ms: i64) -> MemoryLog {
     fn shift(value: &mut serde_json::Value, by: i64) {

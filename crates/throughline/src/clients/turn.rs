@@ -1,0 +1,182 @@
+//! The clients as one turn sees them: the tools that it was offered, the calls that it offers.
+
+use super::{
+    ClientOwner, ClientRegistry, ClientRegistryState, ClientToolSpec, IncomingCall, OfferedCall,
+    OfferedDefinition,
+};
+use crate::clients::ClientEvent;
+use crate::driver::RegistryProvider;
+use crate::turn::{ClientAnswerResult, TurnCommand};
+use std::collections::BTreeMap;
+use throughline_engine::{CallRunner, CallStatus, Event, EventKind, OfferedTool, TurnId};
+use throughline_tools::RegisteredTool;
+use throughline_wire::{CallId, ToolName, WireName};
+use tokio::sync::mpsc;
+
+/// A tool that was offered for a client, as it is now.
+pub(crate) enum TurnClientTool {
+    /// Its client is gone, or declares it no more.
+    Withdrawn,
+    /// Its client is gone, and may not have had the time to come back since a restart.
+    Away,
+    Declared(ClientToolSpec, Box<RegisteredTool>),
+}
+
+/// Outcome of an offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum CallOffer {
+    Made,
+    /// The tool is another one by now, or none.
+    Redefined,
+}
+
+/// The clients as one turn sees them. Dropping it takes back everything that the turn still offers.
+pub(crate) struct TurnClients {
+    clients: ClientRegistry,
+    turn: TurnId,
+    user: ClientOwner,
+    commands: mpsc::Sender<Box<TurnCommand>>,
+    /// The tools of clients: the client that each was offered for, and its name at upstreams.
+    offered: BTreeMap<ToolName, (String, WireName)>,
+    /// The tools without those of clients.
+    base: RegistryProvider,
+    /// Another process began the turn: its clients have to connect to this one first.
+    is_resumed: bool,
+}
+
+impl TurnClients {
+    pub(crate) fn new(
+        clients: ClientRegistry,
+        turn: TurnId,
+        user: ClientOwner,
+        commands: mpsc::Sender<Box<TurnCommand>>,
+        (offered, base): (&[OfferedTool], RegistryProvider),
+        is_resumed: bool,
+    ) -> Self {
+        clients.state().turns.insert(turn.clone(), (user.clone(), commands.clone()));
+        let by_client = |tool: &OfferedTool| match &tool.runs {
+            CallRunner::Client { client_id } => Some((client_id.clone()?, tool.wire_name.clone())),
+            _ => None,
+        };
+        let offered = offered.iter().filter_map(|tool| Some((tool.name.clone(), by_client(tool)?)));
+        Self { clients, turn, user, commands, offered: offered.collect(), base, is_resumed }
+    }
+
+    /// The turn.
+    pub(crate) fn turn(&self) -> &TurnId {
+        &self.turn
+    }
+
+    /// A tool that was offered for a client, as that client declares it now, whatever others of the user have declared since.
+    /// `None` = it is no client's.
+    pub(crate) fn tool(&self, name: &ToolName) -> Option<TurnClientTool> {
+        let (client_id, wire_name) = self.offered.get(name)?;
+        let spec = {
+            let state = self.clients.state();
+            if self.is_resumed && !state.clients.contains_key(&(self.user.clone(), client_id.clone())) {
+                return Some(TurnClientTool::Away);
+            }
+            self.spec(&state, client_id, name).cloned()
+        };
+        let Some(spec) = spec else { return Some(TurnClientTool::Withdrawn) };
+        // It was checked when it was declared; what it takes from other tools was checked there.
+        let tool = RegisteredTool::under(spec.to_tool(&(self.base)()), wire_name);
+        Some(tool.map_or(TurnClientTool::Withdrawn, |tool| TurnClientTool::Declared(spec, Box::new(tool))))
+    }
+
+    fn spec<'s>(
+        &self,
+        state: &'s ClientRegistryState,
+        client_id: &str,
+        tool: &ToolName,
+    ) -> Option<&'s ClientToolSpec> {
+        state.clients.get(&(self.user.clone(), client_id.to_owned()))?.declared.spec(tool)
+    }
+
+    /// Offers a call to its client, at once or when it comes back. `spec`: the tool with which it was looked at; if the client
+    /// declares it otherwise by now, nothing is offered. `None` = who asked for the turn runs it.
+    pub(crate) fn offer_call(
+        &self,
+        (client_id, call): (&str, IncomingCall),
+        spec: Option<ClientToolSpec>,
+    ) -> CallOffer {
+        let mut state = self.clients.state();
+        if spec.is_some() && self.spec(&state, client_id, &call.tool) != spec.as_ref() {
+            return CallOffer::Redefined;
+        }
+        self.add_call(&mut state, client_id, call, spec.map(OfferedDefinition::Declared));
+        CallOffer::Made
+    }
+
+    /// Offers a call once more that an earlier process had offered: its client may have run it.
+    pub(crate) fn offer_call_again(&self, (client_id, call): (&str, IncomingCall), fingerprint: String) {
+        let wire_name = self.offered.get(&call.tool).map(|(_, wire_name)| wire_name.clone());
+        let definition =
+            wire_name.map(|name| OfferedDefinition::Fingerprint(fingerprint, name, (self.base)()));
+        self.add_call(&mut self.clients.state(), client_id, call, definition);
+    }
+
+    fn add_call(
+        &self,
+        state: &mut ClientRegistryState,
+        client_id: &str,
+        call: IncomingCall,
+        definition: Option<OfferedDefinition>,
+    ) {
+        let client = (self.user.clone(), client_id.to_owned());
+        let commands = self.commands.clone();
+        let (sent_to, is_cancelled, id) = (0, false, call.call.clone());
+        let open = OfferedCall { client: client.clone(), definition, sent_to, is_cancelled, commands, call };
+        state.open_calls.insert(id, open);
+        state.send_calls(&client);
+    }
+
+    /// The call is cancelled; its client may still report how it ended.
+    pub(crate) fn cancel_call(&self, call: &CallId) {
+        let mut state = self.clients.state();
+        if let Some(open) = state.open_calls.get_mut(call) {
+            open.is_cancelled = true;
+            let client = open.client.clone();
+            state.notify(&client, ClientEvent::Cancelled { call: call.clone() });
+        }
+    }
+
+    /// Takes the ends of calls out of events that the log holds.
+    pub(crate) fn observe(&self, events: &[Event]) {
+        for event in events {
+            let (EventKind::ToolResult(result), Some(call)) = (&event.kind, &event.tool_id) else { continue };
+            let mut state = self.clients.state();
+            if let Some(open) = state.open_calls.remove(call) {
+                let closed_as = match result.status {
+                    CallStatus::TimedOut | CallStatus::Unknown => {
+                        // It is too late to ask the client to stop; it should know that nobody waits any more.
+                        state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
+                        ClientAnswerResult::TooLate
+                    }
+                    _ => ClientAnswerResult::AlreadyClosed,
+                };
+                state.closed_calls.add(call.clone(), open.client.0, closed_as);
+            }
+        }
+    }
+}
+
+impl Drop for TurnClients {
+    fn drop(&mut self) {
+        let mut state = self.clients.state();
+        state.turns.remove(&self.turn);
+        let abandoned: Vec<CallId> = state
+            .open_calls
+            .iter()
+            .filter(|(_, open)| open.call.turn == self.turn)
+            .map(|(call, _)| call.clone())
+            .collect();
+        for call in abandoned {
+            if let Some(open) = state.open_calls.remove(&call) {
+                state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
+                state.closed_calls.add(call, open.client.0, ClientAnswerResult::AlreadyClosed);
+            }
+        }
+    }
+}
