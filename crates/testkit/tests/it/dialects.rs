@@ -345,6 +345,7 @@ async fn chat_completions_refusals() {
             ("/messages/4/tool_call_id", "c".into(), "must be a response to a preceeding message with 'tool_calls'"),
             ("/messages/2", json!({"role": "assistant", "content": "no calls"}), "must be a response to a preceeding"),
             ("/messages/2/tool_calls", json!([]), "Invalid 'messages[2].tool_calls': empty array."),
+            ("/messages/2/tool_calls", (0..129).map(|n| call(&n.to_string())).collect(), "Invalid 'messages[2].tool_calls': array too long. Expected an array with maximum length 128, but got an array with length 129 instead."),
             ("/messages/2/tool_calls/1/id", "a".into(), "ids must be unique"),
             ("/messages/2/tool_calls/0/function/arguments", json!({}), "Invalid 'messages[2].tool_calls[0].function.arguments': expected a string, but got an object"),
             ("/messages/2/tool_calls/0/function/name", "a.b".into(), "does not match pattern"),

@@ -93,6 +93,11 @@ impl Draw {
         }
     }
 
+    /// Calls of a step. Some models look at every file of a folder at once.
+    fn calls(&mut self) -> u64 {
+        if self.chance(1) { 127 + self.below(4) } else { self.below(4) }
+    }
+
     fn script(&mut self) -> ModelScript {
         let mut script = ModelScript::new();
         if self.chance(50) {
@@ -101,7 +106,7 @@ impl Draw {
         if self.chance(70) {
             script = script.say(*self.of(&["word ", "\n", "Let me see.", "[1]"]));
         }
-        for _ in 0..self.below(4) {
+        for _ in 0..self.calls() {
             let name = *self.of(&["look", "look", "no_such_tool"]);
             script = script.call(name, json!({"q": self.below(3)}));
         }
@@ -110,7 +115,7 @@ impl Draw {
 
     /// A step that no upstream here has written: of a client's history, or of a log of an earlier build.
     fn foreign_step(&mut self) -> ClosedStep {
-        let calls = (0..self.below(4)).map(|nth| {
+        let calls = (0..self.calls()).map(|nth| {
             let ids = ["call_1", "functions.look:0", "", "toolu 1", "call_2"];
             let upstream_id = self.chance(70).then(|| match self.below(6) {
                 5 => format!("call_{}", "x".repeat(90)).as_str().into(),

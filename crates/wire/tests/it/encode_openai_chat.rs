@@ -27,6 +27,33 @@ fn two_calls() -> ClosedStep {
     )
 }
 
+// "array too long. Expected an array with maximum length 128" (openai/openai-dotnet#317).
+#[test]
+fn more_calls_than_a_message_may_have_are_several_messages() {
+    let calls = (0..300).map(|n| (call(&format!("t-{n}"), None, "f", json!({"n": n})), done("one")));
+    let step = ClosedStep { thinking: "All of them.".into(), ..closed("Looking.", calls.collect()) };
+    let profile =
+        UpstreamProfile { reasoning_echo: ReasoningEcho::ReasoningContent, ..UpstreamProfile::default() };
+    let body = body(&request("m", vec![user("Look"), Message::Step(step), user("And?")]), &profile);
+    let messages = body["messages"].as_array().unwrap();
+    let steps: Vec<(usize, &Value, &Value, usize)> = (messages.iter().enumerate())
+        .filter(|(_, message)| message["role"] == "assistant")
+        .map(|(at, step)| {
+            (at, &step["content"], &step["reasoning_content"], step["tool_calls"].as_array().unwrap().len())
+        })
+        .collect();
+    let (words, thought, none, no_thought) =
+        (json!("Looking."), json!("All of them."), Value::Null, json!(" "));
+    let expected =
+        [(1, &words, &thought, 128), (130, &none, &no_thought, 128), (259, &none, &no_thought, 44)];
+    assert_eq!(steps, expected);
+    for (at, _, _, calls) in steps {
+        let ids = messages[at]["tool_calls"].as_array().unwrap().iter().map(|call| &call["id"]);
+        let answered = messages[at + 1..=at + calls].iter().map(|result| &result["tool_call_id"]);
+        assert!(ids.eq(answered), "each call is answered right after its message");
+    }
+}
+
 #[test]
 fn a_whole_request() {
     let mut request = request("gpt-5-mini", vec![user("Weather?")]);

@@ -62,6 +62,9 @@ const FIELDS: &[&str] = &[
     "repetition_penalty",
 ];
 
+/// Of a message (openai/openai-dotnet#317).
+const CALLS_PER_MESSAGE_MAX: usize = 128;
+
 const ASSISTANT_FIELDS: &[&str] = &[
     "role",
     "content",
@@ -146,15 +149,7 @@ pub(crate) fn read(
 
 fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<SeenTool>> {
     let mut tools = Vec::new();
-    let most = habits.tools_max.unwrap_or(usize::MAX);
-    let count = list.non_empty_items()?.len();
-    if count > most {
-        let why = format!(
-            "array too long. Expected an array with maximum length {most}, but got an array with length {count} instead."
-        );
-        return Err(list.refuse(why).code("array_above_max_length"));
-    }
-    for at in list.non_empty_items()? {
+    for at in items_up_to(list, habits.tools_max.unwrap_or(usize::MAX))? {
         at.allow_only(&["type", "function"], unrecognized)?;
         if at.require_text("type")? != "function" {
             return Err(at.refuse("only tools of type 'function' are supported."));
@@ -181,6 +176,18 @@ fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<S
         Some(name) => Err(list.refuse(format!("tool names must be unique, but '{name}' occurs twice."))),
         None => Ok(tools),
     }
+}
+
+fn items_up_to<'a>(list: &RequestNode<'a>, most: usize) -> RequestResult<Vec<RequestNode<'a>>> {
+    let items = list.non_empty_items()?;
+    let count = items.len();
+    if count > most {
+        let why = format!(
+            "array too long. Expected an array with maximum length {most}, but got an array with length {count} instead."
+        );
+        return Err(list.refuse(why).code("array_above_max_length"));
+    }
+    Ok(items)
 }
 
 fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoice> {
@@ -408,7 +415,8 @@ fn assistant(at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<(Se
     let calls = match at.get("tool_calls") {
         None => Vec::new(),
         Some(list) => {
-            list.non_empty_items()?.iter().map(|at| call(at, habits)).collect::<RequestResult<Vec<_>>>()?
+            let calls = items_up_to(&list, CALLS_PER_MESSAGE_MAX)?;
+            calls.iter().map(|at| call(at, habits)).collect::<RequestResult<Vec<_>>>()?
         }
     };
     if let Some(id) = first_duplicate(calls.iter().map(|call| call.id.as_str())) {

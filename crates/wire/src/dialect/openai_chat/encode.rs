@@ -12,6 +12,9 @@ use std::borrow::Cow;
 
 /// "string too long. Expected a string with maximum length 40" (HTTP 400).
 const CALL_ID_BYTES_MAX: usize = 40;
+/// "Invalid 'messages[2].tool_calls': array too long. Expected an array with maximum length 128" (HTTP 400; openai/openai-dotnet#317,
+/// github/copilot-cli#669, gptscript-ai/gptscript#547).
+const CALLS_PER_MESSAGE_MAX: usize = 128;
 
 pub(crate) fn encode(
     request: &ModelRequest,
@@ -157,7 +160,8 @@ impl ChatPart<'_> {
 }
 
 /// The assistant's message, one tool message for each call directly after it, and only then anything else (a call
-/// and its outcome may not be parted: surfaces of every server refuse it).
+/// and its outcome may not be parted: surfaces of every server refuse it). More calls than a message may have follow as a
+/// further message of calls alone.
 fn push_step(
     step: &ClosedStep,
     turn_has_calls: bool,
@@ -176,29 +180,35 @@ fn push_step(
     let calls_with_ids: Vec<(String, &(Call, CallOutcome))> =
         step.calls.iter().map(|pair| (ids.assign(&pair.0), pair)).collect();
 
-    let mut assistant = Map::new();
-    assistant.insert("role".into(), json!("assistant"));
-    assistant.insert("content".into(), content(step, profile));
-    echo_reasoning(step, turn_has_calls, state, profile, &mut assistant);
-    if !calls_with_ids.is_empty() {
-        let calls = calls_with_ids.iter().map(|(id, (call, _))| tool_call(id, call, state));
-        assistant.insert("tool_calls".into(), calls.collect());
-    }
-    out.push(Value::Object(assistant));
-
     let mut pictures = Vec::new();
-    for (id, (call, outcome)) in &calls_with_ids {
-        let mut text = call.outcome_text(outcome);
-        for media in outcome.output().map(|output| output.media.as_slice()).unwrap_or_default() {
-            if profile.vision && media.media_type.starts_with("image/") {
-                text.push_str("\n[The picture follows in the next user message.]");
-                pictures.push(image(media));
-            } else {
-                text.push('\n');
-                text.push_str(&media.note());
-            }
+    let mut push_message = |words: &ClosedStep, state_of_words, calls: &[(String, &(Call, CallOutcome))]| {
+        let mut assistant = Map::new();
+        assistant.insert("role".into(), json!("assistant"));
+        assistant.insert("content".into(), content(words, profile));
+        echo_reasoning(words, turn_has_calls, state_of_words, profile, &mut assistant);
+        if !calls.is_empty() {
+            let calls = calls.iter().map(|(id, (call, _))| tool_call(id, call, state));
+            assistant.insert("tool_calls".into(), calls.collect());
         }
-        out.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
+        out.push(Value::Object(assistant));
+        for (id, (call, outcome)) in calls {
+            let mut text = call.outcome_text(outcome);
+            for media in outcome.output().map(|output| output.media.as_slice()).unwrap_or_default() {
+                if profile.vision && media.media_type.starts_with("image/") {
+                    text.push_str("\n[The picture follows in the next user message.]");
+                    pictures.push(image(media));
+                } else {
+                    text.push('\n');
+                    text.push_str(&media.note());
+                }
+            }
+            out.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
+        }
+    };
+    let (first, further) = calls_with_ids.split_at(calls_with_ids.len().min(CALLS_PER_MESSAGE_MAX));
+    push_message(step, state, first);
+    for calls in further.chunks(CALLS_PER_MESSAGE_MAX) {
+        push_message(&ClosedStep::default(), None, calls);
     }
     // A tool message holds text only, so pictures follow as the user's, after all of them.
     if !pictures.is_empty() {
