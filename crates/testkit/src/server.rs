@@ -53,6 +53,8 @@ pub struct UpstreamHabits {
     pub unknown_fields: &'static [&'static str],
     /// Settings that its model does not take: reasoning models of OpenAI.
     pub unsupported: &'static [&'static str],
+    /// Its words for one of them.
+    pub unsupported_words: UnsupportedWords,
 }
 
 impl UpstreamHabits {
@@ -78,7 +80,13 @@ impl UpstreamHabits {
                 content: ContentRule::NotEmpty,
                 ..standard
             },
-            "zhipu" | "xai" => Self { content: ContentRule::NotEmpty, ..standard },
+            "zhipu" => Self { content: ContentRule::NotEmpty, ..standard },
+            "xai" => Self {
+                content: ContentRule::NotEmpty,
+                unsupported: &["presence_penalty", "frequency_penalty"],
+                unsupported_words: UnsupportedWords::Xai,
+                ..standard
+            },
             "mistral" => Self {
                 call_ids: CallIdRule::Mistral,
                 roles: RoleRule::Mistral,
@@ -93,6 +101,16 @@ impl UpstreamHabits {
             _ => standard,
         }
     }
+}
+
+/// Words in which a setting is refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnsupportedWords {
+    /// Those of OpenAI.
+    #[default]
+    Openai,
+    /// Those of xAI, which calls a `presence_penalty` `presencePenalty` (<https://github.com/open-webui/open-webui/issues/21266>).
+    Xai,
 }
 
 /// Order of messages that an upstream accepts.

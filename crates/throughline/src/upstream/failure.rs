@@ -257,10 +257,12 @@ pub(crate) fn refused_setting(status: u16, text: &str, body: &Value) -> Option<&
         return None;
     }
     let is_penalty = text.contains("penalty is not enabled");
+    // xAI calls `presence_penalty` `presencePenalty`.
+    let spelling = |words: &str| words.replace('_', "").to_lowercase();
+    let text = spelling(text);
     OPTIONAL.into_iter().find(|name| {
-        let is_named =
-            names_word(text, &name.to_lowercase()) || is_penalty && name.to_lowercase().ends_with("penalty");
-        is_named && has_setting(body, name)
+        let word = spelling(name);
+        (names_word(&text, &word) || is_penalty && word.ends_with("penalty")) && has_setting(body, name)
     })
 }
 
@@ -389,6 +391,7 @@ fn causes(error: &reqwest::Error) -> String {
 mod tests {
     use super::*;
     use FailureKind as K;
+    use serde_json::json;
 
     fn check(status: u16, body: &str, tools_offered: ToolsInRequest) -> FailureKind {
         from_response(
@@ -396,6 +399,56 @@ mod tests {
             tools_offered,
         )
         .kind
+    }
+
+    #[test]
+    fn a_refused_setting_is_recognized_by_its_providers_words() {
+        let chat = json!({
+            "temperature": 0.2, "top_p": 0.9, "top_k": 5, "presence_penalty": 1, "frequency_penalty": 1,
+            "reasoning_effort": "low", "seed": 7,
+        });
+        let gemini = json!({"generationConfig": {"topK": 5, "presencePenalty": 1}});
+        let responses = json!({"text": {"verbosity": "low"}});
+        for (body, words, setting) in [
+            (
+                &chat,
+                "Unsupported parameter: 'temperature' is not supported with this model.",
+                Some("temperature"),
+            ),
+            (
+                &chat,
+                "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.",
+                Some("temperature"),
+            ),
+            // yym68686/uni-api#105, open-webui/open-webui#21266.
+            (&chat, "Argument not supported on this model: presencePenalty", Some("presence_penalty")),
+            (
+                &chat,
+                "Model grok-4-1-fast-reasoning does not support parameter presencePenalty.",
+                Some("presence_penalty"),
+            ),
+            (&chat, "Model grok-4 does not support parameter reasoningEffort.", Some("reasoning_effort")),
+            (&chat, "`temperature` and `top_p` cannot both be specified for this model.", Some("top_p")),
+            (&chat, "`top_k` must be unset when thinking is enabled.", Some("top_k")),
+            (&chat, "invalid temperature: only 1 is allowed for this model", Some("temperature")),
+            (&chat, "Unsupported parameter: 'min_p'", None),
+            (&chat, "Unsupported parameter: 'my_seed'", None),
+            (&chat, "temperature: 3 is greater than the maximum of 2", None),
+            (&gemini, "Penalty is not enabled for this model", Some("presencePenalty")),
+            (
+                &gemini,
+                "Invalid JSON payload received. Unknown name \"topK\" at 'generation_config'",
+                Some("topK"),
+            ),
+            (
+                &responses,
+                "Unsupported parameter: 'text.verbosity' is not supported with this model.",
+                Some("verbosity"),
+            ),
+        ] {
+            assert_eq!(refused_setting(400, &words.to_lowercase(), body), setting, "{words}");
+            assert_eq!(refused_setting(500, &words.to_lowercase(), body), None, "{words}");
+        }
     }
 
     #[test]

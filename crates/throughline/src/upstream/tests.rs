@@ -503,6 +503,19 @@ async fn settings_a_model_refuses_are_left_out_and_named() {
     assert_eq!(server.requests()[1].max_output_tokens, Some(100));
 }
 
+/// Grok that thinks takes no penalties, and calls them by other names than its requests do.
+#[tokio::test]
+async fn a_setting_that_is_refused_under_another_spelling_is_left_out() {
+    let habits = testkit::UpstreamHabits::of("xai");
+    let replies = [ModelScript::new().say("Hello.")];
+    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let mut asking = request();
+    let extra = ["presence_penalty", "frequency_penalty"].map(|name| (name.to_owned(), json!(0.5)));
+    asking.settings.extra = extra.into_iter().collect();
+    let came = call(&client(chat(&server)), &asking).await;
+    assert_eq!((came.text(), server.exchanges().len()), ("Hello.".to_owned(), 3), "{came:?}");
+}
+
 /// `text.verbosity` of Responses stands inside an object; a refusal that names what is not sent is no reason to ask again.
 #[tokio::test]
 async fn a_setting_refused_for_ever_is_asked_for_twice_at_most() {

@@ -5,7 +5,7 @@ use crate::dialect::tool_schema::{self, ToolSchemaRule};
 use crate::seen::{
     ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
 };
-use crate::server::{CallIdRule, ContentRule, ReasoningEchoRule, RoleRule, UpstreamHabits};
+use crate::server::{CallIdRule, ContentRule, ReasoningEchoRule, RoleRule, UnsupportedWords, UpstreamHabits};
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
@@ -104,6 +104,10 @@ pub(crate) fn read(
     }
     seen.model = root.require_text("model")?.into();
     if let Some(field) = habits.unsupported.iter().find(|field| root.get(field).is_some()) {
+        if habits.unsupported_words == UnsupportedWords::Xai {
+            let words = format!("Model {} does not support parameter {}.", seen.model, camel_case(field));
+            return Err(RequestRefusal::new(words).code("Client specified an invalid argument"));
+        }
         let instead = if *field == "max_tokens" { " Use 'max_completion_tokens' instead." } else { "" };
         let words = format!("Unsupported parameter: '{field}' is not supported with this model.{instead}");
         return Err(RequestRefusal::new(words).code("unsupported_parameter"));
@@ -145,6 +149,12 @@ pub(crate) fn read(
     let (instructions, messages) = conversation(&list, habits)?;
     (seen.instructions, seen.messages) = (join_texts(instructions), messages);
     Ok(seen)
+}
+
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
 }
 
 fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<SeenTool>> {
