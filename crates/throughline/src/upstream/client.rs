@@ -1,19 +1,18 @@
 //! One model call over HTTP: a request out, the reply through the decoder, every way to fail as a value.
 
-use super::batch::EventBatch;
-use super::deadlines::{CallDeadlines, DeadlineSleep, WaitPhase};
-use super::error_body;
+use super::deadlines::{CallDeadlines, WaitPhase};
+use super::error_body::{self, UpstreamErrorBody};
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use super::handoff::{ModelHandoff, ModelItem};
 use super::learned_profile::{LearnedProfile, RefusedRequest};
 use super::models::{ModelFacts, configured_facts, model_facts};
+use super::reply_reader::{BodyEnd, ReplyListeners, ReplyReader, drain_body};
 use super::{DecodeProfile, KeyState, OutgoingRequest, Upstream, UpstreamProxy};
 use crate::clock::TurnClock;
 use crate::error::Error;
 use crate::media::MediaOffloader;
-use crate::observe::{ModelCallEvent, ObservedBytes, ObservedCall};
+use crate::observe::{ModelCallEvent, ObservedCall};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, RwLock};
@@ -23,15 +22,12 @@ use throughline_tools::{BodyExtent, BodyText, SecretSet};
 use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
     ArgumentNames, DecodeLimits, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind,
-    StepDecoder, StepEvent, StepProblem, StreamEnd, ThinkMode, TransferMode, UpstreamProfile, encode,
+    StepEvent, StepProblem, StreamEnd, ThinkMode, TransferMode, UpstreamError, UpstreamProfile, encode,
 };
 use tokio::time::{Instant, timeout_at};
 
 /// Most bytes of an error body that are read.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
-/// Most bytes read after a complete reply to make its connection reusable, and the time for it.
-const DRAIN_BYTES_MAX: usize = 16 << 10;
-const DRAIN_MAX: Duration = Duration::from_millis(500);
 /// Version header that Anthropic's API requires of every request.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// Time for which an idle connection is pooled for the next call. Below the shortest common server setting (60 s), so
@@ -197,10 +193,10 @@ impl UpstreamClient {
     ) -> Result<(), UpstreamFailure> {
         let offered_names: Vec<String> =
             request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
-        let rendered = Arc::new(match calls {
+        let rendered = match calls {
             CallFormat::Text(text) => render(&request, text),
             _ => *request,
-        });
+        };
         let transfer = self.upstream.transfer;
         let may_fall_back = self.upstream.whole_fallback
             && transfer == TransferMode::Stream
@@ -216,91 +212,89 @@ impl UpstreamClient {
         if let Some(problem) = tools_left_out(&rendered, options.profile.tools_max) {
             listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
         }
-        let again = may_fall_back.then(|| (rendered.clone(), options.clone()));
         let mut attempt = ReplyAttempt { transfer, may_fall_back, time, listeners };
-        let unusable = self.attempt(rendered, options, attempt, bytes).await?;
-        if let (Some(failure), Some((rendered, options))) = (unusable, again) {
-            let problem = stream_replaced(self.redact(&failure.message));
-            listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
-            (attempt.transfer, attempt.may_fall_back) = (TransferMode::Whole, false);
+        let mut call = Box::new(RepeatableCall {
+            request: rendered,
+            options,
+            without_reasoning: RetryState::Unused,
+            after_failed_call: RetryState::Unused,
+        });
+        loop {
+            call = match self.attempt(call, attempt, bytes).await? {
+                AttemptEnd::Read => return Ok(()),
+                AttemptEnd::Adapted(call) => call,
+                AttemptEnd::Unusable(failure, call) => {
+                    let problem = stream_replaced(self.redact(&failure.message));
+                    listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
+                    (attempt.transfer, attempt.may_fall_back) = (TransferMode::Whole, false);
+                    call
+                }
+            };
             *bytes = 0;
-            self.attempt(rendered, options, attempt, bytes).await?;
         }
-        Ok(())
     }
 
-    /// Sends the request and reads the reply; the failure of a stream that broke before its first content, if the reply may
-    /// be asked for again.
+    /// Sends the request and reads the reply.
     async fn attempt(
         &self,
-        rendered: Arc<ModelRequest>,
-        options: DecodeOptions,
+        mut call: Box<RepeatableCall>,
         attempt: ReplyAttempt<'_>,
         bytes: &mut u64,
-    ) -> Result<Option<UpstreamFailure>, UpstreamFailure> {
+    ) -> Result<AttemptEnd, UpstreamFailure> {
         let ReplyAttempt { transfer, may_fall_back, time, listeners } = attempt;
         let limits = CallDeadlines::of_transfer(&self.upstream, transfer, time.deadline);
         limits.check_remaining()?;
-        let offered =
-            if rendered.tools.is_empty() { ToolsInRequest::Absent } else { ToolsInRequest::Present };
-        let opening = OpenedCall { clock: time.clock, offered, transfer, limits: &limits };
+        let opening = OpenedCall { clock: time.clock, transfer, limits: &limits };
         let opened = match &self.upstream.local_model {
             Some(model) => {
-                let opened = model.open((*rendered).clone(), &limits).await;
-                opened.map(|response| OpenedReply { response, settings_left_out: Vec::new() })
+                let opened = model.open(call.request.clone(), &limits).await;
+                let (settings_left_out, profile) = (Vec::new(), call.options.profile.clone());
+                opened.map(|response| OpenedReply { response, settings_left_out, profile })
             }
-            None => self.open(&rendered, opening, listeners.observed).await,
+            None => self.open(&mut call, opening, listeners.observed).await,
         };
-        let OpenedReply { mut response, settings_left_out } = match opened {
+        let OpenedReply { mut response, settings_left_out, profile } = match opened {
             Err(failure) if may_fall_back && failure::mentions_streaming(&failure) => {
-                return Ok(Some(failure));
+                return Ok(AttemptEnd::Unusable(failure, call));
             }
             opened => opened?,
         };
-        if !settings_left_out.is_empty() && !is_in_mid_turn(&rendered) {
+        if !settings_left_out.is_empty() && !is_in_mid_turn(&call.request) {
             let problem =
                 left_out(ProblemKind::SettingsLeftOut, settings_left_out.iter().map(String::as_str));
             listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
         }
-        // A reply takes long, and a history can be large. Its headers keep the whole buffer that they were read into.
-        drop(rendered);
+        // A reply takes long. Its headers keep the whole buffer that they were read into.
         response.headers_mut().clear();
-        let reply = ReplyReader {
-            client: self,
-            decoder: StepDecoder::new(self.upstream.dialect, options),
-            offered,
-            output: ReplyOutput::Empty,
+        let reply = ReplyReader::new(
+            self,
+            UnansweredCall { call, profile, transfer },
             may_fall_back,
-            start: Vec::new(),
             bytes,
-            raw: listeners.observed.raw(&self.secrets()),
             listeners,
-        };
+        );
         match reply.read(response, &limits, self.host()).await? {
-            BodyEnd::Unusable(failure) => return Ok(Some(failure)),
+            BodyEnd::Unusable(failure, call) => return Ok(AttemptEnd::Unusable(failure, call)),
+            BodyEnd::Adapted(call) => return Ok(AttemptEnd::Adapted(call)),
             BodyEnd::Early(rest) => _ = tokio::spawn(drain_body(rest)),
             BodyEnd::Complete => {}
         }
         self.may_be_stale.store(true, Ordering::Relaxed);
-        Ok(None)
+        Ok(AttemptEnd::Read)
     }
 
-    /// Sends the request until there is an answer with status 200. Repeats it at once, and at most once each, on a
-    /// stale connection, on a refusal of something that the [`LearnedProfile`] leaves out from then on, or of a forced call,
-    /// when reasoning that is sent back cannot be read there, and when the model could not write a call; every other
-    /// repetition is the engine's decision.
+    /// Sends the request until there is an answer with status 200. Repeats it at once on a stale connection, and as
+    /// [`adapt`](Self::adapt) finds; every other repetition is the engine's decision.
     async fn open(
         &self,
-        request: &ModelRequest,
+        call: &mut RepeatableCall,
         opening: OpenedCall<'_>,
         observed: &ObservedCall,
     ) -> Result<OpenedReply, UpstreamFailure> {
-        let OpenedCall { clock, offered, transfer, limits } = opening;
-        let mut request = Cow::Borrowed(request);
-        let (mut failed_call_retry, mut reasoning_retry) = (RetryState::Unused, RetryState::Unused);
+        let OpenedCall { clock, transfer, limits } = opening;
         loop {
-            let profile = self.profile_for(&request.model);
-            let encoded = encode(self.upstream.dialect, &request, &profile, transfer)
+            let profile = self.profile_for(&call.request.model);
+            let encoded = encode(self.upstream.dialect, &call.request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
             let sending = self.authorize(self.request(&encoded, transfer)?, limits).await?;
             let address = shown_address(sending.url());
@@ -326,35 +320,14 @@ impl UpstreamClient {
             observed.report(|at| ModelCallEvent::HeadersReceived { at, status: status.as_u16() });
             if status.is_success() {
                 let response = check_response(response, &self.secrets()).await?;
-                return Ok(OpenedReply { response, settings_left_out: encoded.settings_left_out });
+                return Ok(OpenedReply { response, settings_left_out: encoded.settings_left_out, profile });
             }
             let headers = response.headers().clone();
             // Before anything of it is shortened: half a key is half a key too much.
             let body = self.redact(&error_body(response, limits).await);
-            let refusal = error_body::parse(&body).text;
+            let refusal = error_body::parse(&body);
             let status_code = status.as_u16();
-            let refused = RefusedRequest {
-                model: &request.model,
-                profile: &profile,
-                tools: offered,
-                body: &encoded.body,
-            };
-            if self.profile.learn(&refused, status_code, &refusal) {
-                continue;
-            }
-            if request.tool_choice.is_forced() && failure::mentions_tool_choice(status_code, &refusal) {
-                request = Cow::Owned(request.with_prompted_tool_choice());
-                continue;
-            }
-            if reasoning_retry == RetryState::Unused
-                && failure::is_unreadable_reasoning(status_code, &refusal)
-            {
-                reasoning_retry = RetryState::Used;
-                request = Cow::Owned(without_provider_state(&request));
-                continue;
-            }
-            if failed_call_retry == RetryState::Unused && failure::is_failed_call(status_code, &body) {
-                failed_call_retry = RetryState::Used;
+            if self.adapt(call, &profile, &encoded.body, (status_code, &refusal)) {
                 continue;
             }
             if status.is_redirection() {
@@ -372,9 +345,48 @@ impl UpstreamClient {
                 body: &body,
                 now: clock.now(),
             };
-            let failure = failure::from_response(&answer, offered);
+            let failure = failure::from_response(&answer, call.offered());
             return Err(failure::with_address(failure, &format!("POST {address}")));
         }
+    }
+
+    /// True if a call that was refused is another one by now, and to be made again: something is left out that the
+    /// [`LearnedProfile`] has learned from the refusal; a forced call is asked for in words; reasoning that cannot be read there is
+    /// not sent back; a model that could not write a call tries once more. Each at most once.
+    fn adapt(
+        &self,
+        call: &mut RepeatableCall,
+        profile: &UpstreamProfile,
+        body: &serde_json::Value,
+        (status, refusal): (u16, &UpstreamErrorBody),
+    ) -> bool {
+        let refused = RefusedRequest { model: &call.request.model, profile, tools: call.offered(), body };
+        if self.profile.learn(&refused, status, &refusal.text) {
+            return true;
+        }
+        if call.request.tool_choice.is_forced() && failure::mentions_tool_choice(status, &refusal.text) {
+            call.request = call.request.with_prompted_tool_choice();
+            return true;
+        }
+        if failure::is_unreadable_reasoning(status, &refusal.text) && call.without_reasoning.take() {
+            forget_provider_states(&mut call.request);
+            return true;
+        }
+        failure::is_failed_call(status, refusal) && call.after_failed_call.take()
+    }
+
+    /// The same for a refusal that came inside an answer with status 200, before anything else.
+    pub(super) fn adapt_to_error(&self, unanswered: &mut UnansweredCall, error: &UpstreamError) -> bool {
+        let UnansweredCall { call, profile, transfer } = unanswered;
+        let failure = failure::from_stream_error(error, call.offered());
+        if failure.as_ref().is_some_and(|failure| failure.kind != FailureKind::Status) {
+            return false;
+        }
+        let status = failure.and_then(|failure| failure.status).unwrap_or(400);
+        let encoded = encode(self.upstream.dialect, &call.request, profile, *transfer);
+        encoded.is_ok_and(|encoded| {
+            self.adapt(call, profile, &encoded.body, (status, &failure::stream_error_body(error)))
+        })
     }
 
     /// Requests something other than a model's reply, such as the list of models: the whole answer.
@@ -505,7 +517,7 @@ impl UpstreamClient {
         *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = SecretSet::new(all);
     }
 
-    fn secrets(&self) -> SecretSet {
+    pub(super) fn secrets(&self) -> SecretSet {
         self.secrets.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -568,7 +580,7 @@ impl UpstreamClient {
     }
 
     /// Upstreams like to repeat a wrong key, also in the middle of a stream.
-    fn redact_event(&self, event: &mut StepEvent<'static>) {
+    pub(super) fn redact_event(&self, event: &mut StepEvent<'static>) {
         match event {
             StepEvent::End(StreamEnd::Error(error)) => {
                 error.message = self.redact(&error.message);
@@ -597,15 +609,52 @@ enum RetryState {
     Used,
 }
 
-/// The history without what upstreams want back verbatim: it is rebuilt from text and calls.
-fn without_provider_state(request: &ModelRequest) -> ModelRequest {
-    let mut request = request.clone();
+impl RetryState {
+    /// True the first time.
+    fn take(&mut self) -> bool {
+        std::mem::replace(self, Self::Used) == Self::Unused
+    }
+}
+
+/// A call that may have to be made again, and what has been tried.
+pub(super) struct RepeatableCall {
+    request: ModelRequest,
+    pub options: DecodeOptions,
+    without_reasoning: RetryState,
+    after_failed_call: RetryState,
+}
+
+impl RepeatableCall {
+    pub(super) fn offered(&self) -> ToolsInRequest {
+        if self.request.tools.is_empty() { ToolsInRequest::Absent } else { ToolsInRequest::Present }
+    }
+}
+
+/// A call that was answered with 200, and nothing of the reply has come yet.
+pub(super) struct UnansweredCall {
+    pub call: Box<RepeatableCall>,
+    /// The profile that it was encoded with.
+    profile: UpstreamProfile,
+    transfer: TransferMode,
+}
+
+/// End of an attempt.
+enum AttemptEnd {
+    /// The reply was read, to whatever end.
+    Read,
+    /// The request was refused inside an answer with 200, and is another one by now.
+    Adapted(Box<RepeatableCall>),
+    /// A stream that broke before its first content, if the reply may be asked for whole.
+    Unusable(UpstreamFailure, Box<RepeatableCall>),
+}
+
+/// Leaves out of a history what upstreams want back verbatim: it is rebuilt from text and calls.
+fn forget_provider_states(request: &mut ModelRequest) {
     for message in &mut request.messages {
         if let Message::Step(step) = message {
             step.provider_state = None;
         }
     }
-    request
 }
 
 /// An address without its query, which may hold a key.
@@ -699,13 +748,9 @@ struct ReplyAttempt<'a> {
 #[derive(Clone, Copy)]
 struct OpenedCall<'a> {
     clock: &'a TurnClock,
-    offered: ToolsInRequest,
     transfer: TransferMode,
     limits: &'a CallDeadlines,
 }
-
-/// Bytes of a body that show whether it is a stream at all.
-const STREAM_START_BYTES: usize = 8;
 
 /// The finding that tells of a reply that is asked for again.
 fn stream_replaced(excerpt: String) -> StepProblem {
@@ -716,6 +761,8 @@ fn stream_replaced(excerpt: String) -> StepProblem {
 struct OpenedReply {
     response: reqwest::Response,
     settings_left_out: Vec<String>,
+    /// The profile that the request was encoded with.
+    profile: UpstreamProfile,
 }
 
 /// The tools that the upstream does not take, named once a turn.
@@ -741,206 +788,6 @@ fn left_out<'a>(kind: ProblemKind, names: impl ExactSizeIterator<Item = &'a str>
     let named: Vec<&str> = names.take(LEFT_OUT_NAMED_MAX).collect();
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     StepProblem { kind, at: 0, excerpt: format!("{}{more}", named.join(", ")), slot: None }
-}
-
-/// A reply on its way through the decoder.
-struct ReplyReader<'a> {
-    client: &'a UpstreamClient,
-    decoder: StepDecoder,
-    offered: ToolsInRequest,
-    output: ReplyOutput,
-    may_fall_back: bool,
-    /// The first bytes of the body that are not blank, if it may be asked for again.
-    start: Vec<u8>,
-    /// Of the body so far.
-    bytes: &'a mut u64,
-    listeners: ReplyListeners<'a>,
-    raw: ObservedBytes,
-}
-
-/// Listeners of a reply as it arrives.
-#[derive(Clone, Copy)]
-struct ReplyListeners<'a> {
-    out: &'a ModelHandoff,
-    observed: &'a ObservedCall,
-    /// Takes pictures that are too large for the log.
-    offloader: &'a MediaOffloader,
-}
-
-/// State of the output: nothing passed on yet, or something.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ReplyOutput {
-    Empty,
-    Started,
-}
-
-/// End of a body, for the connection that carried it.
-enum BodyEnd {
-    /// Read to the end, or broken off.
-    Complete,
-    /// The reply was complete before its end.
-    Early(reqwest::Response),
-    /// The stream broke before its first content, and the reply may be asked for again.
-    Unusable(UpstreamFailure),
-}
-
-/// Reads what is left of a complete reply, so that its connection can carry the next call: to connect again, with TLS, costs
-/// as much as a short answer. Usually it is the end of the body, which has come already.
-async fn drain_body(mut response: reqwest::Response) {
-    let reading = async {
-        let mut bytes = 0;
-        while let Ok(Some(piece)) = response.chunk().await {
-            bytes += piece.len();
-            if bytes > DRAIN_BYTES_MAX {
-                break;
-            }
-        }
-    };
-    // A server that keeps a complete reply open loses its connection.
-    let _ = tokio::time::timeout(DRAIN_MAX, reading).await;
-}
-
-impl ReplyReader<'_> {
-    async fn read(
-        mut self,
-        response: reqwest::Response,
-        limits: &CallDeadlines,
-        host: &str,
-    ) -> Result<BodyEnd, UpstreamFailure> {
-        match self.read_body(response, limits, host).await {
-            Err(failure)
-                if self.may_fall_back
-                    && self.output == ReplyOutput::Empty
-                    && failure.kind == FailureKind::Broken =>
-            {
-                Ok(BodyEnd::Unusable(failure))
-            }
-            end => end,
-        }
-    }
-
-    async fn read_body(
-        &mut self,
-        mut response: reqwest::Response,
-        limits: &CallDeadlines,
-        host: &str,
-    ) -> Result<BodyEnd, UpstreamFailure> {
-        let (mut phase, mut sleep) = (WaitPhase::FirstByte, DeadlineSleep::new(limits));
-        loop {
-            let failure = match sleep.within(limits.next(phase), response.chunk()).await {
-                Ok(Ok(Some(piece))) => {
-                    // An empty piece is no byte.
-                    if !piece.is_empty() {
-                        if *self.bytes == 0 {
-                            self.listeners.observed.report(|at| ModelCallEvent::FirstByte { at });
-                        }
-                        *self.bytes += piece.len() as u64;
-                        self.raw.push(&piece);
-                        self.note_start(&piece);
-                        phase = WaitPhase::NextChunk;
-                    }
-                    let mut events = EventBatch::default();
-                    self.decoder.push(&piece, &mut |event| events.push(event));
-                    self.emit(events.into_events()).await?;
-                    if self.decoder.is_over() {
-                        return Ok(BodyEnd::Early(response));
-                    }
-                    continue;
-                }
-                Ok(Ok(None)) => {
-                    let mut events = EventBatch::default();
-                    self.decoder.finish(&mut |event| events.push(event));
-                    self.emit(events.into_events()).await?;
-                    return Ok(BodyEnd::Complete);
-                }
-                Ok(Err(error)) => failure::from_transport(&error, host),
-                Err(_) => limits.expired(phase),
-            };
-            return self.finish_broken(failure).await;
-        }
-    }
-
-    /// The connection is lost or given up. Passes on what the decoder still holds; the failure replaces its
-    /// `StreamEnd`, unless the reply turns out to be complete.
-    async fn finish_broken(&mut self, failure: UpstreamFailure) -> Result<BodyEnd, UpstreamFailure> {
-        let mut events = EventBatch::default();
-        self.decoder.finish(&mut |event| events.push(event));
-        let mut events = events.into_events();
-        if events.last() == Some(&StepEvent::End(StreamEnd::Complete)) {
-            self.emit(events).await?;
-            return Ok(BodyEnd::Complete);
-        }
-        events.retain(|event| !matches!(event, StepEvent::End(_)));
-        self.emit(events).await?;
-        Err(failure)
-    }
-
-    /// Keeps the first bytes, as long as they matter.
-    fn note_start(&mut self, piece: &[u8]) {
-        if self.may_fall_back && self.start.len() < STREAM_START_BYTES {
-            let blank = self.start.is_empty();
-            let bytes = piece.iter().skip_while(|byte| blank && byte.is_ascii_whitespace());
-            self.start.extend(bytes.take(STREAM_START_BYTES));
-        }
-    }
-
-    /// The end of a stream that has neither content nor an error of the upstream's own.
-    fn broken_stream(&self, end: &StreamEnd) -> Option<UpstreamFailure> {
-        let is_stream = [&b"data:"[..], b"event:", b"id:", b":", b"{", b"["]
-            .iter()
-            .any(|start| self.start.starts_with(start));
-        let message = match end {
-            StreamEnd::Truncated => "the stream ended before anything had come".to_owned(),
-            StreamEnd::Error(_) if !is_stream => "the body of the reply is no stream".to_owned(),
-            _ => return None,
-        };
-        let may = self.may_fall_back && self.output == ReplyOutput::Empty;
-        may.then(|| failure::without_status(FailureKind::Broken, message))
-    }
-
-    async fn emit(&mut self, mut events: Vec<StepEvent<'static>>) -> Result<(), UpstreamFailure> {
-        if events.is_empty() {
-            return Ok(());
-        }
-        for event in &mut events {
-            self.client.redact_event(event);
-            if let StepEvent::End(end) = event
-                && let Some(failure) = self.broken_stream(end)
-            {
-                return Err(failure);
-            }
-            if let StepEvent::Image(media) = event {
-                self.listeners.offloader.offload(media).await;
-            }
-            match event {
-                StepEvent::Problem(_)
-                | StepEvent::Usage(_)
-                | StepEvent::ProviderState(_)
-                | StepEvent::Finish { .. }
-                | StepEvent::End(StreamEnd::Error(_)) => {}
-                _ if self.output == ReplyOutput::Started => {}
-                _ => {
-                    self.output = ReplyOutput::Started;
-                    self.listeners.observed.report(|at| ModelCallEvent::FirstToken { at });
-                }
-            }
-        }
-        // The end is the last event. In mid-reply a request was good enough to be answered.
-        let failure = match events.last() {
-            Some(StepEvent::End(StreamEnd::Error(error))) => failure::from_stream_error(error, self.offered)
-                .filter(|failure| self.output == ReplyOutput::Empty || failure.kind != FailureKind::Status),
-            _ => None,
-        };
-        if failure.is_some() {
-            events.pop();
-        }
-        // Of a reply without content, which may be asked for again, nothing is passed on.
-        let is_wanted = failure.is_none() || self.output == ReplyOutput::Started;
-        if is_wanted && !events.is_empty() {
-            self.listeners.out.put(ModelItem::Events(events)).await;
-        }
-        failure.map_or(Ok(()), Err)
-    }
 }
 
 /// rustls wants one cryptography for the process. A program that has chosen its own keeps it.

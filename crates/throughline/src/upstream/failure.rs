@@ -48,14 +48,7 @@ pub(crate) fn from_stream_error(
     error: &ReportedError,
     tools_offered: ToolsInRequest,
 ) -> Option<UpstreamFailure> {
-    let body = UpstreamErrorBody {
-        message: error.message.clone(),
-        kind: error.kind.clone(),
-        code: error.code.clone(),
-        codes: error.kind.iter().chain(&error.code).cloned().collect(),
-        text: error.message.to_lowercase(),
-        ..UpstreamErrorBody::default()
-    };
+    let body = UpstreamErrorBody { text: error.message.to_lowercase(), ..stream_error_body(error) };
     let status =
         error.code.as_deref().and_then(|code| code.parse().ok()).filter(|code| (400..600).contains(code));
     let kind = classify(status, &body, tools_offered);
@@ -63,6 +56,19 @@ pub(crate) fn from_stream_error(
     let status = status.or((kind == Some(FailureKind::Status)).then_some(400));
     let kind = kind.or(status.map(|_| FailureKind::Status))?;
     Some(UpstreamFailure { kind, status, message: body.message, retry_after_ms: None })
+}
+
+/// An error object inside a 200 stream, as the body of a refusal.
+pub(crate) fn stream_error_body(error: &ReportedError) -> UpstreamErrorBody {
+    let codes: Vec<String> = error.kind.iter().chain(&error.code).cloned().collect();
+    UpstreamErrorBody {
+        message: error.message.clone(),
+        kind: error.kind.clone(),
+        code: error.code.clone(),
+        text: format!("{} {}", error.message, codes.join(" ")).to_lowercase(),
+        codes,
+        ..UpstreamErrorBody::default()
+    }
 }
 
 /// The class of an error; `None` = nothing in it says more than that it failed.
@@ -322,8 +328,8 @@ pub(crate) fn is_unreadable_reasoning(status: u16, text: &str) -> bool {
 
 /// True if the model failed to write a call (Groq, 400 `tool_use_failed`): the next attempt may succeed, and nothing
 /// of this one has been shown.
-pub(crate) fn is_failed_call(status: u16, body: &str) -> bool {
-    status == 400 && error_body::parse(body).code.as_deref() == Some("tool_use_failed")
+pub(crate) fn is_failed_call(status: u16, error: &UpstreamErrorBody) -> bool {
+    status == 400 && error.code.as_deref() == Some("tool_use_failed")
 }
 
 /// Milliseconds from now, from seconds or a date. What cannot be read is not there.
@@ -638,11 +644,8 @@ mod tests {
             UpstreamErrorResponse { status: 400, retry_after: None, retry_after_ms: None, body, now: 0 };
         let message = from_response(&response, ToolsInRequest::Present).message;
         assert_eq!(message, "Failed to call a function. The model wrote: <function=x>");
-        assert!(
-            is_failed_call(400, body)
-                && !is_failed_call(500, body)
-                && !is_failed_call(400, "tool_use_failed")
-        );
+        let is_failed = |status, body| is_failed_call(status, &error_body::parse(body));
+        assert!(is_failed(400, body) && !is_failed(500, body) && !is_failed(400, "tool_use_failed"));
     }
 
     #[test]

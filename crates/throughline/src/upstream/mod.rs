@@ -16,6 +16,7 @@ pub mod models;
 mod passthrough;
 mod probe;
 pub mod providers;
+mod reply_reader;
 mod secret;
 mod stream;
 mod streaming;

@@ -694,6 +694,43 @@ async fn a_model_that_could_not_write_its_call_gets_one_more_try() {
     }
 }
 
+/// Gateways and some servers have sent their 200 before they know that the request is refused.
+#[tokio::test]
+async fn a_refusal_inside_an_answer_with_200_is_adapted_to_as_any_other() {
+    let refused = |message: &str, code: &str| {
+        let code = Some(code.to_owned()).filter(|code| !code.is_empty());
+        let error = testkit::ErrorMove { code, ..testkit::ErrorMove::new(message) };
+        ModelScript::new().then(ScriptMove::Error(error))
+    };
+    let hi = || ModelScript::new().say("Hi");
+    let temperature = "Unsupported parameter: 'temperature' is not supported with this model.";
+    let no_call = || refused("Failed to call a function.", "tool_use_failed");
+    for (replies, text, requests) in [
+        (vec![refused(temperature, "400"), hi()], "Hi", 2),
+        (vec![refused(temperature, ""), hi()], "Hi", 2),
+        (vec![refused("failed to parse grammar", ""), hi()], "Hi", 2),
+        (vec![refused("tool_choice 'required' is incompatible with thinking enabled", "400"), hi()], "Hi", 2),
+        (vec![refused(temperature, ""), refused("failed to parse grammar", "500"), hi()], "Hi", 3),
+        (vec![no_call(), hi()], "Hi", 2),
+        (vec![no_call(), no_call(), hi()], "", 2),
+        (vec![refused("Unsupported parameter: 'seed'", ""), hi()], "", 1),
+        (vec![refused("the server is overloaded", "503"), hi()], "", 1),
+        // Somebody has read the beginning.
+        (
+            vec![ModelScript { moves: [hi().moves, refused(temperature, "").moves].concat(), ..hi() }, hi()],
+            "Hi",
+            1,
+        ),
+    ] {
+        let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
+        let mut asking = ModelRequest { tool_choice: ToolChoice::Required, ..with_tools() };
+        asking.settings.temperature = Some(0.2);
+        let came = call(&client(chat(&server)), &asking).await;
+        assert_eq!((came.text().as_str(), server.exchanges().len()), (text, requests), "{came:?}");
+        assert_eq!(server.violations(), []);
+    }
+}
+
 #[tokio::test]
 async fn a_key_that_an_upstream_repeats_is_not_passed_on() {
     let body = Some(json!({"error": {"message": "Incorrect API key provided: sk-very-secret."}}));
