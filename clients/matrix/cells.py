@@ -4,6 +4,7 @@ A script marks its functions with `@cell` and ends with `run("name", "version")`
 answer, stands in `cells.json`; a function returns what it saw, or looks at it by itself and returns nothing.
 """
 
+import gc
 import json
 import os
 import pathlib
@@ -92,6 +93,8 @@ class Cancelled:
 
     def __exit__(self, kind, error, trace):
         if kind is None:
+            # Some clients leave the reply in a cycle of references: its connection is closed when Python comes to collect it.
+            gc.collect()
             until_idle()
 
 

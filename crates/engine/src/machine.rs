@@ -82,6 +82,8 @@ pub(crate) struct ArgumentCheck {
     /// Its number.
     pub version: u32,
     pub subject: CheckSubject,
+    /// The call's turn has come, and it starts with the answer: until then nothing takes its place.
+    pub is_for_start: bool,
     /// The answer.
     pub validation: Option<ArgumentValidation>,
 }

@@ -230,7 +230,7 @@ impl TurnMachine<'_> {
         let (tool, call) = (tool.name.clone(), call.id.clone());
         let version = self.volatile.checks_requested;
         self.volatile.checks_requested += 1;
-        let check = ArgumentCheck { version, subject, validation: None };
+        let check = ArgumentCheck { version, subject, is_for_start: false, validation: None };
         match check.subject {
             CheckSubject::Arguments(_) => self.volatile.checks.insert(call.clone(), check),
             CheckSubject::Edit(_) => self.volatile.edits.insert(call.clone(), check),
@@ -323,6 +323,7 @@ impl TurnMachine<'_> {
             let check = ArgumentCheck {
                 version: self.volatile.checks_requested,
                 subject: CheckSubject::Arguments(call.version),
+                is_for_start: false,
                 validation: Some(ArgumentValidation::Valid),
             };
             self.volatile.checks_requested += 1;

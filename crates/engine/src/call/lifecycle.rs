@@ -5,7 +5,7 @@ use crate::approval::answers::ApprovalInput;
 use crate::event::tool_result::{broken_outcome, limit_output};
 use crate::event::{CallProgress, EventKind, ToolResult};
 use crate::input::{ArgumentValidation, TimerId};
-use crate::machine::{CheckSubject, TurnMachine};
+use crate::machine::{ArgumentCheck, CheckSubject, TurnMachine};
 use crate::policy::loop_guard;
 use crate::policy::{self, ApprovalDecision, PolicyCase, PolicyDecision};
 use crate::record::{ApprovalAnswer, CallHandle, CallState, CallTarget, TurnPhase};
@@ -26,6 +26,8 @@ enum CallTransition {
     Refuse(CallOutcome, Option<String>),
     /// A person is asked.
     Ask { rule: String, question: String },
+    /// What its client declares is looked at once more.
+    Check,
 }
 
 impl TurnMachine<'_> {
@@ -50,6 +52,10 @@ impl TurnMachine<'_> {
                 }
                 CallTransition::Ask { rule, question } => {
                     self.request_approval(handle, rule, question);
+                    return true;
+                }
+                CallTransition::Check => {
+                    self.arguments_sealed(handle);
                     return true;
                 }
             }
@@ -85,14 +91,16 @@ impl TurnMachine<'_> {
                 CallState::Running(_) if self.runs_on_requester(*handle) => ScheduleStage::Remote,
                 CallState::Running(_) => ScheduleStage::Running,
                 CallState::Closed(_) => ScheduleStage::Closed,
+                CallState::Sealed(_) if self.is_about_to_start(*handle) => ScheduleStage::Running,
                 CallState::Sealed(_) => match self.next_transition(*handle, commit) {
                     CallTransition::Ready(rule) => {
                         rules.insert(*handle, rule);
                         ScheduleStage::Ready
                     }
-                    CallTransition::Wait | CallTransition::Refuse(..) | CallTransition::Ask { .. } => {
-                        ScheduleStage::NotReady
-                    }
+                    CallTransition::Wait
+                    | CallTransition::Refuse(..)
+                    | CallTransition::Ask { .. }
+                    | CallTransition::Check => ScheduleStage::NotReady,
                 },
             };
             let tool = self.tool_of(*handle);
@@ -106,11 +114,11 @@ impl TurnMachine<'_> {
         match schedule::next_start(&scheduled, self.setup.execution) {
             Some(position) => {
                 let handle = order[position];
-                if self.starts_at_once(handle) {
+                if self.is_run_by_client(handle) && !self.is_just_checked(handle) {
+                    self.check_before_start(handle);
+                } else {
                     let rule = rules.remove(&handle).flatten();
                     self.start_tool(handle, commit, rule);
-                } else {
-                    self.arguments_sealed(handle);
                 }
                 true
             }
@@ -118,11 +126,32 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// False for a call of a client that is to be checked once more: its `tool_start` is the offer, so its tool is looked at
-    /// right before that. What waited for its turn or for a person was looked at long ago.
-    fn starts_at_once(&self, handle: CallHandle) -> bool {
-        let by_client = self.tool_of(handle).is_some_and(|tool| tool.runs.is_connected_client());
-        !by_client || self.volatile.just_checked.as_ref() == Some(&self.record.call(handle).id)
+    /// The `tool_start` of a client's call is its offer, so its tool is looked at right before that: what waited for its turn or
+    /// for a person was looked at long ago.
+    fn check_before_start(&mut self, handle: CallHandle) {
+        self.arguments_sealed(handle);
+        if let Some(check) = self.volatile.checks.get_mut(&self.record.call(handle).id) {
+            check.is_for_start = true;
+        }
+    }
+
+    fn is_about_to_start(&self, handle: CallHandle) -> bool {
+        self.check_of(handle).is_some_and(|check| check.is_for_start && check.validation.is_none())
+    }
+
+    fn is_just_checked(&self, handle: CallHandle) -> bool {
+        self.volatile.just_checked.as_ref() == Some(&self.record.call(handle).id)
+    }
+
+    /// The check of the arguments that a call has now.
+    fn check_of(&self, handle: CallHandle) -> Option<&ArgumentCheck> {
+        let call = self.record.call(handle);
+        let check = self.volatile.checks.get(&call.id)?;
+        matches!(check.subject, CheckSubject::Arguments(version) if version == call.version).then_some(check)
+    }
+
+    fn is_run_by_client(&self, handle: CallHandle) -> bool {
+        self.tool_of(handle).is_some_and(|tool| tool.runs.is_connected_client())
     }
 
     /// True if the requester of the turn runs it.
@@ -173,15 +202,16 @@ impl TurnMachine<'_> {
         ) {
             return CallTransition::Wait;
         }
-        let check = self.volatile.checks.get(&call.id);
-        let validation = check.and_then(|check| match check.subject {
-            CheckSubject::Arguments(version) if version == call.version => check.validation.as_ref(),
-            _ => None,
-        });
-        match validation {
+        match self.check_of(handle).and_then(|check| check.validation.as_ref()) {
             Some(ArgumentValidation::Valid) => {}
             Some(ArgumentValidation::Invalid { message }) => {
                 return refuse(NotStarted::InvalidArguments { message: message.clone() });
+            }
+            // Its client may have come back since.
+            Some(ArgumentValidation::NoViewer)
+                if commit == CommitState::Done && !self.is_just_checked(handle) =>
+            {
+                return CallTransition::Check;
             }
             Some(ArgumentValidation::NoViewer) => return refuse(NotStarted::NoViewer),
             None => return CallTransition::Wait,

@@ -2,6 +2,7 @@
 //! call is the offer to its client: it is written only for the tool that was decided about.
 
 use crate::script::ScriptedTurn;
+use throughline_engine::{Event, EventKind};
 
 /// Runs a script and compares the events of calls, from the end of the first step.
 fn check(name: &str, script: &str, expected: &str) -> ScriptedTurn {
@@ -164,7 +165,7 @@ fn a_client_tool_that_changes_in_mid_turn_is_found_before_its_call_is_offered() 
         ),
         (
             "two calls of one tool, changed",
-            "tools page:write:client
+            r#"tools page:write:client
              open A page
              seal A {}
              open B page
@@ -172,7 +173,8 @@ fn a_client_tool_that_changes_in_mid_turn_is_found_before_its_call_is_offered() 
              declares page f2
              finish tool_calls
              approve all
-             approve all",
+             approve all
+             client A {"status":"success","output":"ok"}"#,
             "ask A effect:write
              ask B effect:write
              answer A approve by user
@@ -184,7 +186,79 @@ fn a_client_tool_that_changes_in_mid_turn_is_found_before_its_call_is_offered() 
              answer A approve by user
              answer B approve by user
              start A
+             ! offer A to page
+             result A success ok
+             start B
+             ! offer B to page",
+        ),
+        (
+            "withdrawn for a moment while the model talks",
+            "tools page:write:client; approve
+             open A page
+             withdraws page
+             seal A {}
+             declares page f1
+             finish tool_calls",
+            "start A
              ! offer A to page",
+        ),
+        (
+            "withdrawn while a person is asked, and back",
+            "tools page:write:client
+             open A page
+             seal A {}
+             finish tool_calls
+             withdraws page
+             declares page f1
+             approve A",
+            "ask A effect:write
+             answer A approve by user
+             start A
+             ! offer A to page",
+        ),
+        (
+            "nothing takes the place of a call that is checked",
+            r#"tools page:write:client calc:pure; approve; serial; barrier
+             open A page
+             seal A {}
+             open B calc
+             seal B {}
+             slow A
+             finish tool_calls
+             checked A
+             client A {"status":"success","output":"ok"}"#,
+            "start A
+             ! offer A to page
+             result A success ok
+             start B",
+        ),
+        (
+            "nothing starts beside a call that is checked and runs alone",
+            r#"tools page:write:client:alone w:write; approve; parallel
+             open A page
+             seal A {}
+             open B w
+             seal B {}
+             slow A
+             finish tool_calls
+             checked A
+             client A {"status":"success","output":"ok"}"#,
+            "start A
+             ! offer A to page
+             result A success ok
+             start B",
+        ),
+        (
+            "early, and withdrawn before the stream has ended",
+            "tools face:cosmetic:client w:write; approve; eager; serial
+             open A w
+             seal A {}
+             open B face
+             withdraws face
+             seal B {}
+             finish tool_calls",
+            "start A
+             result B not_started (no_viewer)",
         ),
     ];
     for (name, script, expected) in cases {
@@ -193,14 +267,57 @@ fn a_client_tool_that_changes_in_mid_turn_is_found_before_its_call_is_offered() 
 }
 
 #[test]
-fn a_call_that_waits_for_its_turn_across_a_restart_is_checked_before_it_is_offered() {
+fn an_edit_of_a_client_call_is_checked_once_and_a_start_once_more() {
+    let asked = r#"tools page:write:client
+        open A page
+        seal A {"n":1}
+        finish tool_calls"#;
+    for (answer, checks) in [(r#"edit A {"n":2}"#, 2), ("approve A", 2)] {
+        let mut scripted = ScriptedTurn::run(asked);
+        scripted.line(answer);
+        assert_eq!(scripted.lines.last().map(String::as_str), Some("! offer A to page"), "{answer}");
+        assert_eq!(scripted.checks.len(), checks, "{answer}");
+    }
+}
+
+// With each start the others that wait would be checked, too.
+#[test]
+fn calls_that_wait_for_one_another_are_checked_twice_each() {
+    let mut scripted = ScriptedTurn::run("tools face:cosmetic:client; approve; serial; barrier");
+    let labels: Vec<String> = ('A'..='Z').map(String::from).collect();
+    for (n, label) in labels.iter().enumerate() {
+        scripted.line(&format!("open {label} face"));
+        scripted.line(&format!(r#"seal {label} {{"n":{n}}}"#));
+    }
+    scripted.line("finish tool_calls");
+    for label in &labels {
+        scripted.line(&format!(r#"client {label} {{"status":"success","output":"ok"}}"#));
+    }
+    assert!(
+        scripted.lines.last().is_some_and(|line| line.starts_with("step 2")),
+        "{:?}",
+        scripted.lines.last()
+    );
+    assert_eq!(scripted.checks.len(), 2 * labels.len());
+}
+
+#[test]
+fn a_client_call_is_checked_before_it_starts_in_the_next_process() {
     let script = "tools page:write:client; continue
                   open A page
                   seal A {}
                   finish tool_calls";
-    let before = ScriptedTurn::run(script);
-    let mut after = before.restarted(script, 2);
-    after.line("declares page f2");
+    let asked = ScriptedTurn::run(script);
+    let mut approved = ScriptedTurn::run(script);
+    approved.line("approve A");
+    let is_start = |event: &Event| matches!(event.kind, EventKind::ToolStart { .. });
+    let start = approved.log.iter().position(is_start).expect("a start");
+    approved.log.truncate(start);
+    let declares = |scripted: &mut ScriptedTurn| scripted.line("declares page f2");
+    let after = approved.restarted_with(script, 2, declares);
+    assert_eq!(after.lines, ["resumed 2", "redefined A f2", "ask A redefined"]);
+    let mut after = asked.restarted(script, 2);
+    declares(&mut after);
     after.line("approve A");
     assert_eq!(after.lines, ["resumed 2", "answer A approve by user", "redefined A f2", "ask A redefined"]);
 }

@@ -59,6 +59,8 @@ pub struct ScriptedTurn {
     messages_sent: u32,
     /// The setup of the turn.
     pub setup: TurnSetup,
+    /// Checks of arguments, by label.
+    pub checks: Vec<String>,
     /// Starts of tools: label and argument text.
     pub started: Vec<(String, String)>,
     /// Questions that tools asked.
@@ -174,6 +176,7 @@ impl ScriptedTurn {
             labels: BTreeMap::new(),
             invalid: BTreeMap::new(),
             declared: BTreeMap::new(),
+            checks: Vec::new(),
             slow: BTreeMap::new(),
             model: (0, 0),
             messages_sent: 0,
@@ -504,6 +507,11 @@ impl ScriptedTurn {
 
     /// Another process takes over from what the log holds.
     pub fn restarted(&self, script: &str, epoch: u64) -> Self {
+        self.restarted_with(script, epoch, |_| {})
+    }
+
+    /// The same; `meanwhile` happens before the new process looks at anything.
+    pub fn restarted_with(&self, script: &str, epoch: u64, meanwhile: impl FnOnce(&mut Self)) -> Self {
         let words = script.lines().next().unwrap_or_default();
         let mut scripted = Self::new(setup(words));
         scripted.turn = Turn::restore(setup(words), start(), &self.log, &self.provider_states);
@@ -512,6 +520,7 @@ impl ScriptedTurn {
         scripted.labels.clone_from(&self.labels);
         scripted.lines.clear();
         scripted.timers.clear();
+        meanwhile(&mut scripted);
         let mut out = TurnOutput::default();
         scripted.turn.resume(epoch, scripted.now, &mut out);
         scripted.take(out);
@@ -548,6 +557,7 @@ impl ScriptedTurn {
                 TurnAction::AbortModel { .. } => self.lines.push("! abort model".into()),
                 TurnAction::Validate { call, version, tool, fingerprint, .. } => {
                     let label = self.label(Some(&call));
+                    self.checks.push(label.clone());
                     let verdict = |validation| TurnInput::Validated { call, version, validation };
                     let answer = match (self.declared.get(&tool), self.invalid.remove(&label)) {
                         (Some(None), _) => verdict(ArgumentValidation::NoViewer),

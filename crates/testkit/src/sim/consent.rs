@@ -108,6 +108,8 @@ struct SimTool {
     current: String,
     /// Its definition according to the log.
     reported: String,
+    /// The client that runs it declares it no more.
+    is_withdrawn: bool,
 }
 
 /// One question, as the log has it.
@@ -167,6 +169,7 @@ impl ConsentChecker {
             offered: tool.fingerprint.clone(),
             current: tool.fingerprint.clone(),
             reported: tool.fingerprint.clone(),
+            is_withdrawn: false,
         };
         Self {
             rules,
@@ -205,6 +208,26 @@ impl ConsentChecker {
     /// Current definition of a tool.
     pub(super) fn definition(&self, name: &ToolName) -> Option<&str> {
         self.tools.iter().find(|tool| tool.name == *name).map(|tool| tool.current.as_str())
+    }
+
+    /// A client takes its tool back, or declares it again; returns which.
+    pub(super) fn toggle_withdrawn(&mut self, name: &ToolName) -> bool {
+        let Some(tool) = self.tools.iter_mut().find(|tool| tool.name == *name) else { return false };
+        tool.is_withdrawn = !tool.is_withdrawn;
+        tool.is_withdrawn
+    }
+
+    pub(super) fn is_withdrawn(&self, name: &ToolName) -> bool {
+        self.tools.iter().any(|tool| tool.name == *name && tool.is_withdrawn)
+    }
+
+    /// A client may be offered a call of a tool that it declares, as the log knows it.
+    pub(super) fn check_offer(&self, call: &CallId) -> Result<(), BrokenInvariant> {
+        let name = self.calls.get(call).and_then(|call| call.tool.as_ref());
+        let tool = self.tools.iter().find(|tool| Some(&tool.name) == name);
+        ensure(tool.is_some_and(|tool| !tool.is_withdrawn && tool.current == tool.reported), || {
+            format!("{call} is offered to a client that declares its tool otherwise, or no more")
+        })
     }
 
     /// A person speaks; whatever the machine makes of it.

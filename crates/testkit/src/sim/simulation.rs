@@ -14,7 +14,7 @@ use throughline_engine::{
     EventKind, EventSeq, Outbox, QuestionKind, QueuedMessage, REQUESTER, StepProviderState, Turn, TurnAction,
     TurnInput, TurnOutput, UnixMillis, UserMessageId, merge_deltas,
 };
-use throughline_wire::{CallId, ModelRequest, ToolChoice, ToolName};
+use throughline_wire::{CallArguments, CallId, CallOutcome, ModelRequest, NotStarted, ToolChoice, ToolName};
 
 /// Where the virtual clock begins.
 const START: UnixMillis = 1_700_000_000_000;
@@ -31,6 +31,8 @@ enum AgendaItem {
     External(TurnInput),
     /// A tool gets another definition.
     Redefine(ToolName),
+    /// Arguments are looked at.
+    Check(TurnAction),
     /// The next piece of a reply.
     Reply { step: u32, attempt: u32 },
     /// The append in flight is decided.
@@ -168,6 +170,7 @@ impl Simulation<'_> {
             match happening {
                 AgendaItem::Process(input) | AgendaItem::External(input) => self.input(input)?,
                 AgendaItem::Redefine(tool) => self.redefine_tool(tool)?,
+                AgendaItem::Check(check) => self.answer_check(check)?,
                 AgendaItem::Reply { step, attempt } => self.deliver_reply_item(step, attempt)?,
                 AgendaItem::Appended => self.decide_append()?,
             }
@@ -346,9 +349,11 @@ impl Simulation<'_> {
             if let (EventKind::ToolStart { client_id: Some(client_id), .. }, Some(call)) =
                 (&event.kind, &event.tool_id)
                 && client_id != REQUESTER
-                && self.just_checked.as_ref() != Some(call)
             {
-                return Err(format!("{call} is offered to a client, and was not looked at just now"));
+                if self.just_checked.as_ref() != Some(call) {
+                    return Err(format!("{call} is offered to a client, and was not looked at just now"));
+                }
+                self.consent.check_offer(call)?;
             }
             self.call_truth.check_loss(&self.log, event)?;
             if let EventKind::UserMessage { id: Some(id), .. } = &event.kind
@@ -563,36 +568,11 @@ impl Simulation<'_> {
                     self.replies.remove(&(step, attempt));
                 }
             }
-            TurnAction::Validate { call, version, tool, arguments, fingerprint } => {
-                let now = self.consent.definition(&tool).unwrap_or_default().to_owned();
-                if fingerprint.is_some_and(|known| known != now)
-                    && self.mutant != Some(SimMutant::ApprovalSurvivesRedefinition)
-                {
-                    let input = TurnInput::ToolRedefined { tool, fingerprint: now, start: None };
-                    self.schedule(0, AgendaItem::Process(input));
-                    return Ok(());
-                }
-                let refused = arguments.value["q"] == REFUSED_Q;
-                let verdict = if self.rng.chance(8) || refused {
-                    ArgumentValidation::Invalid { message: "/q: expected a number".into() }
-                } else {
-                    ArgumentValidation::Valid
-                };
-                // The latest verdict about a text counts, also after the same text was sent twice.
-                if verdict == ArgumentValidation::Valid {
-                    self.accepted.insert((call.clone(), arguments.text));
-                } else {
-                    self.accepted.remove(&(call.clone(), arguments.text));
-                }
-                let unchecked = refused && self.mutant == Some(SimMutant::EditUnchecked);
-                let verdict = if unchecked { ArgumentValidation::Valid } else { verdict };
+            check @ TurnAction::Validate { .. } => {
                 // Sometimes a check takes so long that the arguments have changed meanwhile.
                 let slow = self.rng.chance(10);
                 let wait = self.rng.wait(if slow { 200 } else { 3 });
-                self.schedule(
-                    wait,
-                    AgendaItem::Process(TurnInput::Validated { call, version, validation: verdict }),
-                );
+                self.schedule(wait, AgendaItem::Check(check));
             }
             TurnAction::StartTool { call, attempt, tool, arguments, fingerprint, .. } => {
                 let now = self.consent.definition(&tool).unwrap_or_default().to_owned();
@@ -605,11 +585,7 @@ impl Simulation<'_> {
                 self.start_tool(&call, attempt)?;
                 self.consent.check_start(&call, &arguments)?;
                 self.call_truth.check_made(&self.log, &call, &mut self.summary)?;
-                let accepted = self.accepted.contains(&(call.clone(), arguments.text.clone()));
-                // After a takeover a read runs again with the arguments that the old process had checked.
-                if !accepted && self.epoch == 0 {
-                    return Err(format!("{call} is started with arguments that were not accepted"));
-                }
+                self.check_accepted(&call, &arguments)?;
                 if self.mutant == Some(SimMutant::SecondStart) {
                     self.start_tool(&call, attempt)?;
                 }
@@ -633,6 +609,12 @@ impl Simulation<'_> {
                 self.running.insert((call, attempt));
             }
             TurnAction::OfferCall { call, attempt, until, tool, arguments, fingerprint, kind, .. } => {
+                if kind == CallOfferKind::First && self.consent.is_withdrawn(&tool) {
+                    let outcome = CallOutcome::NotStarted(NotStarted::NoViewer);
+                    let input = TurnInput::ToolEnded { call, attempt, outcome };
+                    self.schedule(0, AgendaItem::Process(input));
+                    return Ok(());
+                }
                 let now = self.consent.definition(&tool).unwrap_or_default().to_owned();
                 if kind == CallOfferKind::First
                     && fingerprint != now
@@ -646,6 +628,7 @@ impl Simulation<'_> {
                 self.offer_call(&call, attempt)?;
                 if kind == CallOfferKind::First {
                     self.consent.check_start(&call, &arguments)?;
+                    self.check_accepted(&call, &arguments)?;
                 }
                 self.call_truth.check_made(&self.log, &call, &mut self.summary)?;
                 let limit = until - self.now;
@@ -699,12 +682,61 @@ impl Simulation<'_> {
         events.into_iter().map(|event| (rng.wait(60), ReplyItem::Event(event))).collect()
     }
 
+    /// Looks at arguments, and at what the tool is now.
+    fn answer_check(&mut self, check: TurnAction) -> Result<(), BrokenInvariant> {
+        let TurnAction::Validate { call, version, tool, arguments, fingerprint } = check else {
+            return Ok(());
+        };
+        let by_client = fingerprint.is_some();
+        if by_client && self.consent.is_withdrawn(&tool) {
+            return self.input(TurnInput::Validated {
+                call,
+                version,
+                validation: ArgumentValidation::NoViewer,
+            });
+        }
+        let now = self.consent.definition(&tool).unwrap_or_default().to_owned();
+        let survives = self.mutant == Some(SimMutant::ApprovalSurvivesRedefinition);
+        if fingerprint.is_some_and(|known| known != now) && !survives {
+            return self.input(TurnInput::ToolRedefined { tool, fingerprint: now, start: None });
+        }
+        let refused = arguments.value["q"] == REFUSED_Q;
+        let verdict = if self.rng.chance(8) || refused {
+            ArgumentValidation::Invalid { message: "/q: expected a number".into() }
+        } else {
+            ArgumentValidation::Valid
+        };
+        // The latest verdict about a text counts, also after the same text was sent twice.
+        if verdict == ArgumentValidation::Valid {
+            self.accepted.insert((call.clone(), arguments.text));
+        } else {
+            self.accepted.remove(&(call.clone(), arguments.text));
+        }
+        let unchecked = refused && self.mutant == Some(SimMutant::EditUnchecked);
+        let verdict = if unchecked { ArgumentValidation::Valid } else { verdict };
+        self.input(TurnInput::Validated { call, version, validation: verdict })
+    }
+
     /// A tool gets another definition; sometimes the machine is notified at once, else when it wants to start the tool.
     fn redefine_tool(&mut self, tool: ToolName) -> Result<(), BrokenInvariant> {
+        if self.people_rng.chance(30) {
+            let is_withdrawn = self.consent.toggle_withdrawn(&tool);
+            self.trace_line(|| format!("{tool} is withdrawn: {is_withdrawn}"));
+            return Ok(());
+        }
         let fingerprint = self.consent.redefine(&tool);
         self.trace_line(|| format!("{tool} is {fingerprint} now"));
         if self.people_rng.chance(40) {
             self.input(TurnInput::ToolRedefined { tool, fingerprint, start: None })?;
+        }
+        Ok(())
+    }
+
+    fn check_accepted(&self, call: &CallId, arguments: &CallArguments) -> Result<(), BrokenInvariant> {
+        let accepted = self.accepted.contains(&(call.clone(), arguments.text.clone()));
+        // After a takeover a read runs again with the arguments that the old process had checked.
+        if !accepted && self.epoch == 0 {
+            return Err(format!("{call} is started with arguments that were not accepted"));
         }
         Ok(())
     }

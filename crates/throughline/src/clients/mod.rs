@@ -24,7 +24,7 @@ use std::time::Duration;
 use throughline_engine::{ClientAnswer, REQUESTER, TurnId};
 use throughline_tools::{Tool, ToolFingerprint, ToolRegistry};
 use throughline_wire::{CallId, ToolName, WireName};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tool_spec::DeclaredTools;
 
@@ -56,7 +56,7 @@ struct ClientRegistryState {
     /// Counts connections: a later one comes before an earlier one.
     connections: u64,
     /// Counts changes of what is declared.
-    revision: u64,
+    revision: watch::Sender<u64>,
     merged: Option<MergedRegistry>,
 }
 
@@ -165,9 +165,9 @@ impl ClientRegistry {
             newest == Some(before.connection_seq)
         };
         let is_unchanged = before.filter(is_newest).is_some_and(|before| before.declared == declared);
-        state.revision += u64::from(!is_unchanged);
         let client = ConnectedClient { declared, connection: ClientConnection::Open(events), connection_seq };
         state.clients.insert(id.clone(), client);
+        state.declared(!is_unchanged);
         state.send_calls(&id);
         drop(state);
         Ok(ClientHandle::new(self.clone(), id, connection_seq, incoming))
@@ -185,7 +185,7 @@ impl ClientRegistry {
             state.clients.get_mut(id).filter(|client| client.connection_seq == connection_seq)
         {
             client.declared = declared;
-            state.revision += 1;
+            state.declared(true);
             state.send_calls(id);
         }
         Ok(())
@@ -206,7 +206,8 @@ impl ClientRegistry {
     pub(crate) fn registry(&self, base: &Arc<ToolRegistry>, user: &ClientOwner) -> Arc<ToolRegistry> {
         let (revision, tools) = {
             let state = self.state();
-            let known = state.merged.as_ref().filter(|merged| merged.is_of(base, state.revision));
+            let revision = *state.revision.borrow();
+            let known = state.merged.as_ref().filter(|merged| merged.is_of(base, revision));
             if let Some(merged) = known.filter(|merged| merged.user == *user) {
                 return merged.registry.clone();
             }
@@ -216,7 +217,7 @@ impl ClientRegistry {
                     tools.insert(tool.definition().name, tool);
                 }
             }
-            (state.revision, tools)
+            (revision, tools)
         };
         if tools.is_empty() {
             return base.clone();
@@ -292,7 +293,14 @@ impl ClientRegistryState {
             ClientConnection::Open(_) => true,
             ClientConnection::Lost(at) => at.elapsed() < grace,
         });
-        self.revision += u64::from(self.clients.len() != before);
+        self.declared(self.clients.len() != before);
+    }
+
+    /// What is declared may be something else by now.
+    fn declared(&self, is_changed: bool) {
+        if is_changed {
+            self.revision.send_modify(|revision| *revision += 1);
+        }
     }
 
     /// Sends a client the open calls that its connection does not have, if it declares the tools for which they were offered.

@@ -11,13 +11,14 @@ use std::collections::BTreeMap;
 use throughline_engine::{CallRunner, CallStatus, Event, EventKind, OfferedTool, TurnId};
 use throughline_tools::RegisteredTool;
 use throughline_wire::{CallId, ToolName, WireName};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
 
 /// A tool that was offered for a client, as it is now.
 pub(crate) enum TurnClientTool {
     /// Its client is gone, or declares it no more.
     Withdrawn,
-    /// Its client is gone, and may not have had the time to come back since a restart.
+    /// Its client is expected back: it has not had the time of grace since a restart.
     Away,
     Declared(ClientToolSpec, Box<RegisteredTool>),
 }
@@ -41,8 +42,9 @@ pub(crate) struct TurnClients {
     offered: BTreeMap<ToolName, (String, WireName)>,
     /// The tools without those of clients.
     base: RegistryProvider,
-    /// Another process began the turn: its clients have to connect to this one first.
-    is_resumed: bool,
+    /// Another process began the turn: its clients have until then to connect to this one.
+    back_by: Option<Instant>,
+    changes: watch::Receiver<u64>,
 }
 
 impl TurnClients {
@@ -54,13 +56,18 @@ impl TurnClients {
         (offered, base): (&[OfferedTool], RegistryProvider),
         is_resumed: bool,
     ) -> Self {
-        clients.state().turns.insert(turn.clone(), (user.clone(), commands.clone()));
+        let changes = {
+            let mut state = clients.state();
+            state.turns.insert(turn.clone(), (user.clone(), commands.clone()));
+            state.revision.subscribe()
+        };
+        let back_by = is_resumed.then(|| Instant::now() + clients.0.grace);
         let by_client = |tool: &OfferedTool| match &tool.runs {
             CallRunner::Client { client_id } => Some((client_id.clone()?, tool.wire_name.clone())),
             _ => None,
         };
         let offered = offered.iter().filter_map(|tool| Some((tool.name.clone(), by_client(tool)?)));
-        Self { clients, turn, user, commands, offered: offered.collect(), base, is_resumed }
+        Self { clients, turn, user, commands, offered: offered.collect(), base, back_by, changes }
     }
 
     /// The turn.
@@ -74,7 +81,8 @@ impl TurnClients {
         let (client_id, wire_name) = self.offered.get(name)?;
         let spec = {
             let state = self.clients.state();
-            if self.is_resumed && !state.clients.contains_key(&(self.user.clone(), client_id.clone())) {
+            let is_expected = self.back_by.is_some_and(|by| Instant::now() < by);
+            if is_expected && !state.clients.contains_key(&(self.user.clone(), client_id.clone())) {
                 return Some(TurnClientTool::Away);
             }
             self.spec(&state, client_id, name).cloned()
@@ -83,6 +91,15 @@ impl TurnClients {
         // It was checked when it was declared; what it takes from other tools was checked there.
         let tool = RegisteredTool::under(spec.to_tool(&(self.base)()), wire_name);
         Some(tool.map_or(TurnClientTool::Withdrawn, |tool| TurnClientTool::Declared(spec, Box::new(tool))))
+    }
+
+    /// Ends when a tool that was [`Away`](TurnClientTool::Away) may be so no more.
+    pub(crate) async fn returned(&mut self) {
+        let Some(by) = self.back_by else { return };
+        tokio::select! {
+            _ = self.changes.changed() => {}
+            () = sleep_until(by) => {}
+        }
     }
 
     fn spec<'s>(

@@ -153,6 +153,8 @@ struct TurnDriver {
     receipts: LogReceipts,
     steering_queue: SteeringQueue,
     clients: TurnClients,
+    /// Checks for which a client has to come back first.
+    held_checks: Vec<TurnAction>,
     observer: ObservedTurn,
     first_call: Option<(WireName, CallArguments)>,
 }
@@ -222,6 +224,7 @@ impl TurnDriver {
             receipts: LogReceipts::default(),
             steering_queue,
             clients,
+            held_checks: Vec::new(),
             observer,
             first_call,
         };
@@ -286,6 +289,10 @@ impl TurnDriver {
                 },
                 input = driver.approval_tasks.next_answer() => driver.feed(input),
                 input = driver.tools.next() => driver.feed(input),
+                () = driver.clients.returned(), if !driver.held_checks.is_empty() => {
+                    let held = std::mem::take(&mut driver.held_checks);
+                    driver.perform_all(held);
+                }
                 () = alarm.wait_until(driver.clock, next_timer) => {
                     let now = driver.clock.now();
                     for id in driver.timers.take_due(now) {
@@ -434,8 +441,11 @@ impl TurnDriver {
                         }
                         entry.validate(&arguments)
                     }
-                    // They are checked again when it is asked.
-                    Some(TurnClientTool::Away) => Ok(()),
+                    Some(TurnClientTool::Away) => {
+                        let check = TurnAction::Validate { call, version, tool, arguments, fingerprint };
+                        self.held_checks.push(check);
+                        return None;
+                    }
                     Some(TurnClientTool::Withdrawn) => {
                         let validation = ArgumentValidation::NoViewer;
                         return Some(TurnInput::Validated { call, version, validation });

@@ -372,18 +372,71 @@ fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
     assert_eq!(runs.lock().unwrap()["note.write"], 1);
 }
 
-// No client is connected yet when the next process takes the turn over.
+// No client is connected yet when the next process takes the turn over, and perhaps not when a person answers. One that comes back
+// with another tool is not asked for what was allowed for the first.
 #[test]
 fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_client_is_asked_there() {
+    for (comes_back_first, description) in [(true, ""), (false, ""), (false, "Fires a rocket")] {
+        let runtime = Runtime::new().unwrap();
+        let scripts =
+            [ModelScript::new().call("client_press", json!({})), ModelScript::new().say("Pressed.")];
+        let server = runtime.block_on(support::serve(testkit::ScriptQueue::new(scripts)));
+        let log = MemoryLog::default();
+        let build = || support::builder(&server, CHAT).log(Arc::new(log.clone())).approval(ApprovalMode::Ask);
+        let press = |description: &str| {
+            let mut press = ClientToolSpec::new("client.press");
+            press.description = description.into();
+            vec![press]
+        };
+        let stored = process().block_on(async {
+            let app = build().build().unwrap();
+            let _page = app.connect_client("page", None, press("")).unwrap();
+            let prepared = app.prepare(request("turn_press")).await.unwrap();
+            let stored = kept(prepared.stored());
+            let mut turn = app.start_prepared(prepared, TurnHooks::default()).await.unwrap();
+            until(&mut turn, open_question).await;
+            stored
+        });
+        let message = process().block_on(async {
+            let app = build().build().unwrap();
+            let mut turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
+            let question = until(&mut turn, open_question).await;
+            let connect = || app.connect_client("page", None, press(description)).unwrap();
+            let early = comes_back_first.then(connect);
+            let control = turn.control();
+            let approved = control.decide(question.clone(), ApprovalResponse::approve()).await;
+            assert_eq!(approved, ApprovalOutcome::Resolved);
+            let mut page = early.unwrap_or_else(connect);
+            if !description.is_empty() {
+                let is_other =
+                    |message: &AssistantMessage| open_question(message).filter(|open| *open != question);
+                let other = until(&mut turn, is_other).await;
+                let _ = control.decide(other, ApprovalResponse::approve()).await;
+            }
+            let Some(ClientEvent::Call(call)) = page.next().await else { panic!("a call") };
+            let pressed = ClientAnswer { status: ClientStatus::Success, output: json!("ok"), applied: None };
+            assert_eq!(page.answer(&call, pressed).await, ClientAnswerResult::Accepted);
+            turn.finish().await
+        });
+        assert_eq!(message.text(), "Pressed.", "{message:#?}");
+        assert_eq!(message.calls().next().unwrap().attempts, 1, "it started once");
+    }
+}
+
+// Its page is closed for good: the call is not held for ever.
+#[test]
+fn a_client_that_does_not_come_back_to_the_next_process_is_waited_for_as_long_as_its_grace() {
     let runtime = Runtime::new().unwrap();
-    let scripts = [ModelScript::new().call("client_press", json!({})), ModelScript::new().say("Pressed.")];
+    let scripts = [ModelScript::new().call("client_press", json!({})), ModelScript::new().say("Nobody.")];
     let server = runtime.block_on(support::serve(testkit::ScriptQueue::new(scripts)));
     let log = MemoryLog::default();
-    let build = || support::builder(&server, CHAT).log(Arc::new(log.clone())).approval(ApprovalMode::Ask);
-    let press = || vec![ClientToolSpec::new("client.press")];
+    let build = || {
+        let builder = support::builder(&server, CHAT).log(Arc::new(log.clone())).approval(ApprovalMode::Ask);
+        builder.client_grace(std::time::Duration::from_millis(50))
+    };
     let stored = process().block_on(async {
         let app = build().build().unwrap();
-        let _page = app.connect_client("page", None, press()).unwrap();
+        let _page = app.connect_client("page", None, vec![ClientToolSpec::new("client.press")]).unwrap();
         let prepared = app.prepare(request("turn_press")).await.unwrap();
         let stored = kept(prepared.stored());
         let mut turn = app.start_prepared(prepared, TurnHooks::default()).await.unwrap();
@@ -394,15 +447,12 @@ fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_clien
         let app = build().build().unwrap();
         let mut turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
         let question = until(&mut turn, open_question).await;
-        let mut page = app.connect_client("page", None, press()).unwrap();
-        let approved = turn.control().decide(question, ApprovalResponse::approve()).await;
-        assert_eq!(approved, ApprovalOutcome::Resolved);
-        let Some(ClientEvent::Call(call)) = page.next().await else { panic!("a call") };
-        let pressed = ClientAnswer { status: ClientStatus::Success, output: json!("ok"), applied: None };
-        assert_eq!(page.answer(&call, pressed).await, ClientAnswerResult::Accepted);
+        let _ = turn.control().decide(question, ApprovalResponse::approve()).await;
         turn.finish().await
     });
-    assert_eq!(message.text(), "Pressed.", "{message:#?}");
+    let card = message.calls().next().unwrap();
+    let code = card.error.as_ref().map(|error| error.code.as_str());
+    assert_eq!((code, card.attempts, message.text().as_str()), (Some("no_viewer"), 0, "Nobody."));
 }
 
 // It may have been run, so it stays offered; a person has allowed that definition and no other.
