@@ -76,7 +76,7 @@ pub enum TurnAction {
         until: UnixMillis,
         /// Fingerprint of the definition that may run. No client that declares another one is asked.
         fingerprint: String,
-        /// What a definition that is another one by now means.
+        /// Meaning of a definition that is another one by now.
         kind: CallOfferKind,
     },
     /// Give a running tool the answer to its question. A tool that has ended needs none.

@@ -26,7 +26,7 @@ enum CallTransition {
     Refuse(CallOutcome, Option<String>),
     /// A person is asked.
     Ask { rule: String, question: String },
-    /// What its client declares is looked at once more.
+    /// A look at the declaration of its client comes first.
     Check,
 }
 

@@ -296,7 +296,7 @@ impl ClientRegistryState {
         self.declared(self.clients.len() != before);
     }
 
-    /// What is declared may be something else by now.
+    /// Notes that tools were declared or withdrawn.
     fn declared(&self, is_changed: bool) {
         if is_changed {
             self.revision.send_modify(|revision| *revision += 1);
