@@ -42,6 +42,8 @@ pub enum TurnAction {
         /// For a tool that a connected client runs: fingerprint of the definition that is decided about. If the client declares
         /// another one by now, that is the answer.
         fingerprint: Option<String>,
+        /// A person wants these arguments instead of the call's, and waits to hear whether they fit.
+        is_edit: bool,
     },
     /// Run a tool; answer with `TurnInput::ToolEnded`.
     StartTool {

@@ -230,20 +230,23 @@ impl TurnMachine<'_> {
         let (tool, call) = (tool.name.clone(), call.id.clone());
         let version = self.volatile.checks_requested;
         self.volatile.checks_requested += 1;
+        let is_edit = matches!(subject, CheckSubject::Edit(_));
         let check = ArgumentCheck { version, subject, is_for_start: false, validation: None };
         match check.subject {
             CheckSubject::Arguments(_) => self.volatile.checks.insert(call.clone(), check),
             CheckSubject::Edit(_) => self.volatile.edits.insert(call.clone(), check),
         };
-        self.push_action(TurnAction::Validate { call, version, tool, arguments, fingerprint });
+        self.push_action(TurnAction::Validate { call, version, tool, arguments, fingerprint, is_edit });
     }
 
     pub(crate) fn validated(&mut self, call: &CallId, version: u32, verdict: ArgumentValidation) {
         if let Some(check) = self.volatile.checks.get_mut(call)
             && check.version == version
         {
-            check.validation.get_or_insert(verdict);
-            self.volatile.just_checked = Some(call.clone());
+            if check.validation.is_none() {
+                check.validation = Some(verdict);
+                self.volatile.just_checked = Some(call.clone());
+            }
             return;
         }
         if self.volatile.edits.get(call).is_none_or(|check| check.version != version) {

@@ -249,7 +249,22 @@ fn a_client_tool_that_changes_in_mid_turn_is_found_before_its_call_is_offered() 
              start B",
         ),
         (
-            "early, and withdrawn before the stream has ended",
+            "early, and withdrawn while another runs",
+            r#"tools face:cosmetic:client; eager; serial
+             open A face
+             seal A {"n":1}
+             open B face
+             seal B {"n":2}
+             withdraws face
+             client A {"status":"success","output":"ok"}
+             finish tool_calls"#,
+            "start A early
+             ! offer A to page
+             result A success ok
+             result B not_started (no_viewer)",
+        ),
+        (
+            "withdrawn before it is sealed, behind another",
             "tools face:cosmetic:client w:write; approve; eager; serial
              open A w
              seal A {}

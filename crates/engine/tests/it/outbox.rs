@@ -66,6 +66,7 @@ fn what_only_looks_waits_for_nothing() {
         tool: "t".into(),
         arguments: CallArguments::from_value(serde_json::json!({})),
         fingerprint: None,
+        is_edit: false,
     };
     assert!(outbox.push(&mut out(vec![event(2, "b")], vec![look.clone(), timer(2)])).is_empty());
     assert!(!outbox.is_empty());

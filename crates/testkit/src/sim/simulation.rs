@@ -684,7 +684,7 @@ impl Simulation<'_> {
 
     /// Looks at arguments, and at what the tool is now.
     fn answer_check(&mut self, check: TurnAction) -> Result<(), BrokenInvariant> {
-        let TurnAction::Validate { call, version, tool, arguments, fingerprint } = check else {
+        let TurnAction::Validate { call, version, tool, arguments, fingerprint, .. } = check else {
             return Ok(());
         };
         let by_client = fingerprint.is_some();

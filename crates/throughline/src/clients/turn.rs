@@ -8,11 +8,15 @@ use crate::clients::ClientEvent;
 use crate::driver::RegistryProvider;
 use crate::turn::{ClientAnswerResult, TurnCommand};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use throughline_engine::{CallRunner, CallStatus, Event, EventKind, OfferedTool, TurnId};
 use throughline_tools::RegisteredTool;
 use throughline_wire::{CallId, ToolName, WireName};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
+
+/// Longest time for which a turn that another process began waits for its clients: a year. An instant has an end.
+const BACK_WITHIN_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// A tool that was offered for a client, as it is now.
 pub(crate) enum TurnClientTool {
@@ -61,7 +65,7 @@ impl TurnClients {
             state.turns.insert(turn.clone(), (user.clone(), commands.clone()));
             state.revision.subscribe()
         };
-        let back_by = is_resumed.then(|| Instant::now() + clients.0.grace);
+        let back_by = is_resumed.then(|| Instant::now() + clients.0.grace.min(BACK_WITHIN_MAX));
         let by_client = |tool: &OfferedTool| match &tool.runs {
             CallRunner::Client { client_id } => Some((client_id.clone()?, tool.wire_name.clone())),
             _ => None,

@@ -431,7 +431,7 @@ impl TurnDriver {
                 self.model.abort(step, attempt);
                 None
             }
-            TurnAction::Validate { call, version, tool, arguments, fingerprint } => {
+            TurnAction::Validate { call, version, tool, arguments, fingerprint, is_edit } => {
                 let checked = match self.clients.tool(&tool) {
                     None => (self.registry)().validate(&tool, &arguments),
                     Some(TurnClientTool::Declared(_, entry)) => {
@@ -441,12 +441,15 @@ impl TurnDriver {
                         }
                         entry.validate(&arguments)
                     }
-                    Some(TurnClientTool::Away) => {
-                        let check = TurnAction::Validate { call, version, tool, arguments, fingerprint };
+                    Some(TurnClientTool::Away) if !is_edit => {
+                        let is_other = |held: &TurnAction| !matches!(held, TurnAction::Validate { call: of, .. } if *of == call);
+                        self.held_checks.retain(is_other);
+                        let check =
+                            TurnAction::Validate { call, version, tool, arguments, fingerprint, is_edit };
                         self.held_checks.push(check);
                         return None;
                     }
-                    Some(TurnClientTool::Withdrawn) => {
+                    Some(TurnClientTool::Withdrawn | TurnClientTool::Away) => {
                         let validation = ArgumentValidation::NoViewer;
                         return Some(TurnInput::Validated { call, version, validation });
                     }

@@ -216,6 +216,7 @@ impl UpstreamClient {
         let mut call = Box::new(RepeatableCall {
             request: rendered,
             options,
+            settings_left_out: Vec::new(),
             without_reasoning: RetryState::Unused,
             after_failed_call: RetryState::Unused,
         });
@@ -230,7 +231,6 @@ impl UpstreamClient {
                     call
                 }
             };
-            *bytes = 0;
         }
     }
 
@@ -259,9 +259,11 @@ impl UpstreamClient {
             }
             opened => opened?,
         };
-        if !settings_left_out.is_empty() && !is_in_mid_turn(&call.request) {
-            let problem =
-                left_out(ProblemKind::SettingsLeftOut, settings_left_out.iter().map(String::as_str));
+        let mut unreported = settings_left_out;
+        unreported.retain(|name| !call.settings_left_out.contains(name));
+        if !unreported.is_empty() && !is_in_mid_turn(&call.request) {
+            let problem = left_out(ProblemKind::SettingsLeftOut, unreported.iter().map(String::as_str));
+            call.settings_left_out.extend(unreported);
             listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
         }
         // A reply takes long. Its headers keep the whole buffer that they were read into.
@@ -378,11 +380,12 @@ impl UpstreamClient {
     /// The same for a refusal that came inside an answer with status 200, before anything else.
     pub(super) fn adapt_to_error(&self, unanswered: &mut UnansweredCall, error: &UpstreamError) -> bool {
         let UnansweredCall { call, profile, transfer } = unanswered;
-        let failure = failure::from_stream_error(error, call.offered());
-        if failure.as_ref().is_some_and(|failure| failure.kind != FailureKind::Status) {
+        // A model in this process gets the request as it is.
+        let Some(status) =
+            failure::refusal_status(error, call.offered()).filter(|_| self.upstream.local_model.is_none())
+        else {
             return false;
-        }
-        let status = failure.and_then(|failure| failure.status).unwrap_or(400);
+        };
         let encoded = encode(self.upstream.dialect, &call.request, profile, *transfer);
         encoded.is_ok_and(|encoded| {
             self.adapt(call, profile, &encoded.body, (status, &failure::stream_error_body(error)))
@@ -620,6 +623,8 @@ impl RetryState {
 pub(super) struct RepeatableCall {
     request: ModelRequest,
     pub options: DecodeOptions,
+    /// Those that have been reported.
+    settings_left_out: Vec<String>,
     without_reasoning: RetryState,
     after_failed_call: RetryState,
 }

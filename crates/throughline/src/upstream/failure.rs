@@ -58,6 +58,23 @@ pub(crate) fn from_stream_error(
     Some(UpstreamFailure { kind, status, message: body.message, retry_after_ms: None })
 }
 
+/// The status of a refusal of the request that came as an error object inside a 200; `None` = it says nothing of the request.
+/// Without a number only the words for it count: servers that fail in their own way write of settings and schemas as well.
+pub(crate) fn refusal_status(error: &ReportedError, tools_offered: ToolsInRequest) -> Option<u16> {
+    const REFUSALS: [&str; 5] = ["invalid", "bad_request", "unsupported", "tool_use_failed", "unprocessable"];
+    let failure = from_stream_error(error, tools_offered);
+    let kind = failure.as_ref().map(|failure| failure.kind);
+    if !matches!(kind, None | Some(FailureKind::Status | FailureKind::ToolsUnsupported)) {
+        return None;
+    }
+    let number = error.code.as_deref().and_then(|code| code.parse().ok());
+    let is_refusal = || {
+        let mut codes = error.kind.iter().chain(&error.code).map(|code| code.to_lowercase());
+        codes.any(|code| REFUSALS.iter().any(|words| code.contains(words)))
+    };
+    number.filter(|code| (400..600).contains(code)).or_else(|| is_refusal().then_some(400))
+}
+
 /// An error object inside a 200 stream, as the body of a refusal.
 pub(crate) fn stream_error_body(error: &ReportedError) -> UpstreamErrorBody {
     let codes: Vec<String> = error.kind.iter().chain(&error.code).cloned().collect();

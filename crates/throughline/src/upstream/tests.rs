@@ -698,8 +698,9 @@ async fn a_model_that_could_not_write_its_call_gets_one_more_try() {
 #[tokio::test]
 async fn a_refusal_inside_an_answer_with_200_is_adapted_to_as_any_other() {
     let refused = |message: &str, code: &str| {
+        let kind = Some(if code == "server_error" { code } else { "invalid_request_error" }.to_owned());
         let code = Some(code.to_owned()).filter(|code| !code.is_empty());
-        let error = testkit::ErrorMove { code, ..testkit::ErrorMove::new(message) };
+        let error = testkit::ErrorMove { kind, code, ..testkit::ErrorMove::new(message) };
         ModelScript::new().then(ScriptMove::Error(error))
     };
     let hi = || ModelScript::new().say("Hi");
@@ -715,6 +716,12 @@ async fn a_refusal_inside_an_answer_with_200_is_adapted_to_as_any_other() {
         (vec![no_call(), no_call(), hi()], "", 2),
         (vec![refused("Unsupported parameter: 'seed'", ""), hi()], "", 1),
         (vec![refused("the server is overloaded", "503"), hi()], "", 1),
+        // Not about the request.
+        (
+            vec![refused("Unexpected error: the temperature sensor is unavailable", "server_error"), hi()],
+            "",
+            1,
+        ),
         // Somebody has read the beginning.
         (
             vec![ModelScript { moves: [hi().moves, refused(temperature, "").moves].concat(), ..hi() }, hi()],
@@ -728,6 +735,8 @@ async fn a_refusal_inside_an_answer_with_200_is_adapted_to_as_any_other() {
         let came = call(&client(chat(&server)), &asking).await;
         assert_eq!((came.text().as_str(), server.exchanges().len()), (text, requests), "{came:?}");
         assert_eq!(server.violations(), []);
+        let is_named = |event: &&StepEvent| matches!(event, StepEvent::Problem(problem) if problem.kind == ProblemKind::SettingsLeftOut);
+        assert!(came.events.iter().filter(is_named).count() <= 1, "named once: {came:?}");
     }
 }
 

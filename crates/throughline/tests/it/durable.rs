@@ -382,7 +382,11 @@ fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_clien
             [ModelScript::new().call("client_press", json!({})), ModelScript::new().say("Pressed.")];
         let server = runtime.block_on(support::serve(testkit::ScriptQueue::new(scripts)));
         let log = MemoryLog::default();
-        let build = || support::builder(&server, CHAT).log(Arc::new(log.clone())).approval(ApprovalMode::Ask);
+        // What is held for the client goes on because it is back, and not because time has passed.
+        let build = || {
+            let builder = support::builder(&server, CHAT).client_grace(std::time::Duration::MAX);
+            builder.log(Arc::new(log.clone())).approval(ApprovalMode::Ask)
+        };
         let press = |description: &str| {
             let mut press = ClientToolSpec::new("client.press");
             press.description = description.into();
@@ -426,13 +430,14 @@ fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_clien
 // Its page is closed for good: the call is not held for ever.
 #[test]
 fn a_client_that_does_not_come_back_to_the_next_process_is_waited_for_as_long_as_its_grace() {
+    const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
     let runtime = Runtime::new().unwrap();
     let scripts = [ModelScript::new().call("client_press", json!({})), ModelScript::new().say("Nobody.")];
     let server = runtime.block_on(support::serve(testkit::ScriptQueue::new(scripts)));
     let log = MemoryLog::default();
     let build = || {
         let builder = support::builder(&server, CHAT).log(Arc::new(log.clone())).approval(ApprovalMode::Ask);
-        builder.client_grace(std::time::Duration::from_millis(50))
+        builder.client_grace(GRACE)
     };
     let stored = process().block_on(async {
         let app = build().build().unwrap();
@@ -445,10 +450,18 @@ fn a_client_that_does_not_come_back_to_the_next_process_is_waited_for_as_long_as
     });
     let message = process().block_on(async {
         let app = build().build().unwrap();
+        let resumed_at = std::time::Instant::now();
         let mut turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
         let question = until(&mut turn, open_question).await;
-        let _ = turn.control().decide(question, ApprovalResponse::approve()).await;
-        turn.finish().await
+        // Whoever changes the arguments is not kept waiting.
+        let control = turn.control();
+        let mut edit = ApprovalResponse::approve();
+        edit.arguments = Some(json!({"hard": true}));
+        assert!(matches!(control.decide(question.clone(), edit).await, ApprovalOutcome::Invalid { .. }));
+        let _ = control.decide(question, ApprovalResponse::approve()).await;
+        let message = turn.finish().await;
+        assert!(resumed_at.elapsed() >= GRACE, "it was waited for");
+        message
     });
     let card = message.calls().next().unwrap();
     let code = card.error.as_ref().map(|error| error.code.as_str());

@@ -4,8 +4,8 @@ use super::{NEVER_AGAIN, TestProgram, TestReport};
 use crate::program::BuiltExecutable;
 use crate::repository;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 const PASSES: &str = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
@@ -19,8 +19,11 @@ fn fails_again(times: usize) -> String {
 fn check(name: &str, script: &str, passed: usize, flakes: &[&str], failures: &[&str]) {
     let folder = tempfile(name);
     let path = folder.join("program");
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = folder.join("text");
+    fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+    // A child that another test forks at this moment has all that is open here, and what is open for writing cannot be started
+    // ("Text file busy"): another process writes the program.
+    assert!(Command::new("install").args(["-m", "755"]).args([&text, &path]).status().unwrap().success());
     let built = BuiltExecutable::for_tests(path, folder.clone());
     let program = TestProgram { name: format!("cli::{name}"), show: |_| {}, ..TestProgram::new(&built, &[]) };
     let mut report = TestReport::default();

@@ -205,7 +205,12 @@ fn push_step(
             out.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
         }
     };
-    let (first, further) = calls_with_ids.split_at(calls_with_ids.len().min(CALLS_PER_MESSAGE_MAX));
+    // Gemini and Claude behind this API sign the message as a whole, and know no such limit.
+    let is_signed = state.is_some_and(|state| {
+        ["extra_content", "reasoning_details"].iter().any(|signed| state.value.get(signed).is_some())
+    });
+    let most = if is_signed { usize::MAX } else { CALLS_PER_MESSAGE_MAX };
+    let (first, further) = calls_with_ids.split_at(calls_with_ids.len().min(most));
     push_message(step, state, first);
     for calls in further.chunks(CALLS_PER_MESSAGE_MAX) {
         push_message(&ClosedStep::default(), None, calls);
