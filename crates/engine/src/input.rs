@@ -41,6 +41,16 @@ pub enum TurnInput {
         /// The result of the check.
         validation: ArgumentValidation,
     },
+    /// A check is held: the client that the tool was offered for is not back since a restart. It is answered once the client
+    /// is, or by then.
+    CheckHeld {
+        /// The call whose arguments are to be checked.
+        call: CallId,
+        /// As in the action.
+        version: u32,
+        /// The end of the wait.
+        until: UnixMillis,
+    },
     /// A tool reports.
     ToolProgress {
         /// The reporting call.
@@ -241,6 +251,13 @@ pub enum TimerId {
         call: CallId,
         /// The start that is awaited.
         attempt: u32,
+    },
+    /// A check should have been answered by now: viewers learn that its client is waited for.
+    HeldCheck {
+        /// The call that is to be checked.
+        call: CallId,
+        /// The check that is held.
+        version: u32,
     },
     /// A cancelled tool should have reported its end by now.
     CancelGrace {

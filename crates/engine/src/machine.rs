@@ -8,7 +8,7 @@ use crate::event::{Event, EventKind};
 use crate::id::{ApprovalId, UnixMillis};
 use crate::input::{ArgumentValidation, QueuedMessage, TimerId};
 use crate::policy::RememberRequest;
-use crate::record::{CallHandle, TurnRecord};
+use crate::record::{CallHandle, CallRecord, TurnRecord};
 use crate::setup::{TurnSetup, TurnStart};
 use crate::text::early_summary::EarlySummary;
 use crate::text_rules::TextFilter;
@@ -55,6 +55,19 @@ pub(crate) struct VolatileState {
     pub early_summaries: BTreeMap<CallId, EarlySummary>,
 }
 
+impl VolatileState {
+    /// The check of the arguments that a call has now.
+    pub(crate) fn check_of(&self, call: &CallRecord) -> Option<&ArgumentCheck> {
+        let check = self.checks.get(&call.id)?;
+        matches!(check.subject, CheckSubject::Arguments(version) if version == call.version).then_some(check)
+    }
+
+    /// A check that is not answered, by its number.
+    pub(crate) fn open_check(&mut self, call: &CallId, version: u32) -> Option<&mut ArgumentCheck> {
+        self.checks.get_mut(call).filter(|check| check.version == version && check.is_open())
+    }
+}
+
 /// Watch for an upstream that sends nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SilenceWatch {
@@ -84,8 +97,23 @@ pub(crate) struct ArgumentCheck {
     pub subject: CheckSubject,
     /// The call's turn has come, and it starts with the answer: until then nothing takes its place.
     pub is_for_start: bool,
+    /// It is held for a client that is expected back by then.
+    pub held_until: Option<UnixMillis>,
+    /// People have been notified that it is held.
+    pub is_hold_reported: bool,
     /// The answer.
     pub validation: Option<ArgumentValidation>,
+}
+
+impl ArgumentCheck {
+    pub(crate) fn new(version: u32, subject: CheckSubject) -> Self {
+        let (is_for_start, is_hold_reported) = (false, false);
+        Self { version, subject, is_for_start, held_until: None, is_hold_reported, validation: None }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.validation.is_none()
+    }
 }
 
 /// Arguments under check.

@@ -80,6 +80,7 @@ describe("the status line says one thing, the most pressing first", () => {
       "waiting_for_model",
       { head: { ...emptyMessage(), waiting: { reason: "first_byte" } }, outline: [text(0)] },
     ],
+    ["waiting_for_client", { head: { ...emptyMessage(), waiting: { reason: "client", until: 60_000 } } }],
     ["silent", { head: { ...emptyMessage(), waiting: { reason: "silence" } }, outline: [text(0)] }],
     ["waiting_for_model", {}],
     ["thinking", { outline: [{ at: 0, kind: "thinking" }] }],

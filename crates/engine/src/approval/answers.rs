@@ -231,7 +231,7 @@ impl TurnMachine<'_> {
         let version = self.volatile.checks_requested;
         self.volatile.checks_requested += 1;
         let is_edit = matches!(subject, CheckSubject::Edit(_));
-        let check = ArgumentCheck { version, subject, is_for_start: false, validation: None };
+        let check = ArgumentCheck::new(version, subject);
         match check.subject {
             CheckSubject::Arguments(_) => self.volatile.checks.insert(call.clone(), check),
             CheckSubject::Edit(_) => self.volatile.edits.insert(call.clone(), check),
@@ -323,12 +323,9 @@ impl TurnMachine<'_> {
         if is_edited {
             // It has just been checked.
             let call = self.record.call(handle);
-            let check = ArgumentCheck {
-                version: self.volatile.checks_requested,
-                subject: CheckSubject::Arguments(call.version),
-                is_for_start: false,
-                validation: Some(ArgumentValidation::Valid),
-            };
+            let subject = CheckSubject::Arguments(call.version);
+            let mut check = ArgumentCheck::new(self.volatile.checks_requested, subject);
+            check.validation = Some(ArgumentValidation::Valid);
             self.volatile.checks_requested += 1;
             self.volatile.checks.insert(call.id.clone(), check);
         }

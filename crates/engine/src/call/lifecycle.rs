@@ -136,18 +136,15 @@ impl TurnMachine<'_> {
     }
 
     fn is_about_to_start(&self, handle: CallHandle) -> bool {
-        self.check_of(handle).is_some_and(|check| check.is_for_start && check.validation.is_none())
+        self.check_of(handle).is_some_and(|check| check.is_for_start && check.is_open())
     }
 
     fn is_just_checked(&self, handle: CallHandle) -> bool {
         self.volatile.just_checked.as_ref() == Some(&self.record.call(handle).id)
     }
 
-    /// The check of the arguments that a call has now.
     fn check_of(&self, handle: CallHandle) -> Option<&ArgumentCheck> {
-        let call = self.record.call(handle);
-        let check = self.volatile.checks.get(&call.id)?;
-        matches!(check.subject, CheckSubject::Arguments(version) if version == call.version).then_some(check)
+        self.volatile.check_of(self.record.call(handle))
     }
 
     fn is_run_by_client(&self, handle: CallHandle) -> bool {

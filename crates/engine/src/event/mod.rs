@@ -682,7 +682,7 @@ pub enum WaitReason {
     Retry,
     /// The log is slow.
     Store,
-    /// A client-side tool has not answered.
+    /// A client has not answered a call, or is not back since a restart to be asked.
     Client,
 }
 

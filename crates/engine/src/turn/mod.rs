@@ -74,6 +74,7 @@ impl Turn {
             TurnInput::Validated { call, version, validation: verdict } => {
                 machine.validated(&call, version, verdict)
             }
+            TurnInput::CheckHeld { call, version, until } => machine.check_held(&call, version, until),
             TurnInput::ToolProgress { call, attempt, progress } => {
                 machine.tool_progress(&call, attempt, progress)
             }
@@ -287,6 +288,7 @@ impl TurnMachine<'_> {
             TimerId::Tool { call, attempt } => self.tool_timed_out(&call, attempt),
             TimerId::ModelSilence { step, attempt } => self.report_model_silence(step, attempt),
             TimerId::RemoteCall { call, attempt } => self.report_client_wait(&call, attempt),
+            TimerId::HeldCheck { call, version } => self.report_held_check(&call, version),
             TimerId::CancelGrace { call, attempt } => self.cancel_grace_expired(&call, attempt),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Turn;
 use crate::id::ApprovalId;
-use crate::record::{CallState, CallTarget, QuestionResolution, TurnPhase};
+use crate::record::{CallRecord, CallState, CallTarget, QuestionResolution, TurnPhase};
 use throughline_wire::{CallId, CallOutcome};
 
 /// State of a question, of a rule or a running tool.
@@ -64,11 +64,17 @@ impl Turn {
                     }
                     wait = wait.or(Some(TurnWait::Client));
                 }
+                // A client is not back since a restart.
+                CallState::Sealed(_) if self.is_hold_reported(call) => wait = wait.or(Some(TurnWait::Client)),
                 // Those that are ready come after the ones that wait.
                 CallState::Preparing(_) | CallState::Sealed(_) | CallState::Closed(_) => {}
             }
         }
         wait
+    }
+
+    fn is_hold_reported(&self, call: &CallRecord) -> bool {
+        self.volatile.check_of(call).is_some_and(|check| check.is_hold_reported && check.is_open())
     }
 
     /// Looks up the state of a question.

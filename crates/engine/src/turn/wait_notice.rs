@@ -2,6 +2,7 @@
 //! slow. Once for each wait, and only when it is long enough to be noticed; nothing else depends on it.
 
 use crate::event::{EventKind, WaitReason};
+use crate::id::UnixMillis;
 use crate::input::TimerId;
 use crate::machine::{NOTIFY_AFTER_MS, SILENCE_NOTIFY_AFTER_MS, SilenceWatch, TurnMachine};
 use crate::record::TurnPhase;
@@ -36,6 +37,28 @@ impl TurnMachine<'_> {
             self.tool_of(handle).is_some_and(|tool| matches!(tool.runs, CallRunner::Client { .. }));
         if by_client && self.record.phase == TurnPhase::Settling {
             let until = self.tool_deadline(handle);
+            let waiting = EventKind::Waiting { reason: WaitReason::Client, since: None, until, why: None };
+            self.emit(self.call_target(handle), waiting);
+        }
+    }
+
+    pub(crate) fn check_held(&mut self, call: &CallId, version: u32, until: UnixMillis) {
+        let Some(check) = self.volatile.open_check(call, version) else { return };
+        if check.held_until.replace(until).is_none() {
+            let timer = TimerId::HeldCheck { call: call.clone(), version };
+            self.set_timer(timer, self.now + NOTIFY_AFTER_MS);
+        }
+    }
+
+    pub(crate) fn report_held_check(&mut self, call: &CallId, version: u32) {
+        let Some(handle) = self.record.find_call(call) else { return };
+        // It may have been cancelled meanwhile.
+        if !self.record.call(handle).is_sealed() {
+            return;
+        }
+        let Some(check) = self.volatile.open_check(call, version) else { return };
+        let until = check.held_until;
+        if until.is_some() && !std::mem::replace(&mut check.is_hold_reported, true) {
             let waiting = EventKind::Waiting { reason: WaitReason::Client, since: None, until, why: None };
             self.emit(self.call_target(handle), waiting);
         }

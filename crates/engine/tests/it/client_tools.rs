@@ -2,7 +2,7 @@
 //! call is the offer to its client: it is written only for the tool that was decided about.
 
 use crate::script::ScriptedTurn;
-use throughline_engine::{Event, EventKind};
+use throughline_engine::{Event, EventKind, TurnWait, WaitReason};
 
 /// Runs a script and compares the events of calls, from the end of the first step.
 fn check(name: &str, script: &str, expected: &str) -> ScriptedTurn {
@@ -335,4 +335,36 @@ fn a_client_call_is_checked_before_it_starts_in_the_next_process() {
     declares(&mut after);
     after.line("approve A");
     assert_eq!(after.lines, ["resumed 2", "answer A approve by user", "redefined A f2", "ask A redefined"]);
+}
+
+// After a restart nobody can look at a client's tool until the client is back, and people are told what is waited for.
+#[test]
+fn a_check_that_is_held_for_a_client_is_a_wait_that_is_told() {
+    const HELD: &str = "tools page:write:client; approve
+         open A page
+         slow A
+         seal A {}
+         finish tool_calls
+         held A 60000";
+    let held = check("it may be back in a moment", HELD, "");
+    assert_eq!(held.turn.waits_for(), None);
+    let reported = check(
+        "told once, and counted",
+        &format!("{HELD}\n+2000\ntimer held\nheld A 58000\ntimer held"),
+        "waiting client 58000",
+    );
+    assert_eq!(reported.turn.waits_for(), Some(TurnWait::Client));
+    assert_eq!(reported.message().waiting.map(|waiting| waiting.reason), Some(WaitReason::Client));
+    let cases = [
+        ("back", "checked A\n+2000\ntimer held", "start A\n! offer A to page"),
+        ("cancelled", "cancel A\n+2000\ntimer held", "result A cancelled (cancelled_before_start)"),
+        (
+            "back after that",
+            "+2000\ntimer held\nchecked A",
+            "waiting client 58000\nstart A\n! offer A to page",
+        ),
+    ];
+    for (name, rest, expected) in cases {
+        check(name, &format!("{HELD}\n{rest}"), expected);
+    }
 }

@@ -18,7 +18,7 @@
 //! redefine weather f2       the tool has another definition; `unmade A f2` = and the start of A was not made
 //! declares page f2          a client declares its tool otherwise, which the next check finds; `withdraws page`
 //! approve all | approve A | deny A reason | deny-and-stop A reason | cancel | cancel A | http 429 2000 | timer retry | too long
-//! invalid A message         the next schema check of A fails; `slow A` = it is answered by `checked A`
+//! invalid A message         the next schema check of A fails; `slow A` = it is answered by `checked A`, and perhaps `held A 60000` for a client
 //! ```
 
 use std::collections::BTreeMap;
@@ -381,12 +381,21 @@ impl ScriptedTurn {
                     TimerId::Approval(_) => rest == "approval",
                     TimerId::ModelSilence { .. } => rest == "silence",
                     TimerId::RemoteCall { .. } => rest == "elsewhere",
+                    TimerId::HeldCheck { .. } => rest == "held",
                     _ => false,
                 });
                 let id = id.cloned().expect("such a timer");
                 self.fire_timer(&id);
             }
             "slow" => drop(self.slow.insert(who.into(), None)),
+            "held" => {
+                let until = self.now + tail.parse::<i64>().expect("milliseconds");
+                let Some(Some(TurnInput::Validated { call, version, .. })) = self.slow.get(who) else {
+                    panic!("a check");
+                };
+                let (call, version) = (call.clone(), *version);
+                self.apply(TurnInput::CheckHeld { call, version, until });
+            }
             "checked" => {
                 let answer = self.slow.remove(who).flatten().expect("a check");
                 self.apply(answer);

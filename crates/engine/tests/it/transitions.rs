@@ -11,13 +11,18 @@ use throughline_wire::{
 };
 
 /// The way to each phase, all with call `t.1` = A and, where there is a second, `t.2` = B.
-const PHASES: [(&str, &str); 6] = [
+const PHASES: [(&str, &str); 7] = [
     ("connecting", "tools r:read w:write; parallel"),
     ("streaming", "tools r:read w:write; parallel\nopen A r\nseal A {}\nopen B w\nargs B {"),
     ("backoff", "tools r:read w:write; parallel\nhttp 503"),
     (
         "settling",
         "tools r:read w:write; parallel\nopen A r\nseal A {}\nopen B w\nseal B {}\nfinish tool_calls",
+    ),
+    (
+        "settling, a client's call held",
+        "tools page:write:client w:write; approve; serial
+         open A page\nslow A\nseal A {}\nopen B w\nseal B {}\nfinish tool_calls\nheld A 60000",
     ),
     (
         "stopping",
@@ -87,6 +92,8 @@ fn inputs() -> Vec<(&'static str, TurnInput)> {
             "check once more",
             TurnInput::Validated { call: a(), version: 0, validation: ArgumentValidation::Valid },
         ),
+        ("check of A held", TurnInput::CheckHeld { call: a(), version: 0, until: 60_000 }),
+        ("check of nobody held", TurnInput::CheckHeld { call: "no".into(), version: 0, until: 60_000 }),
         ("progress A", TurnInput::ToolProgress { call: a(), attempt: 1, progress: CallProgress::default() }),
         (
             "progress of another start",
@@ -148,6 +155,8 @@ fn inputs() -> Vec<(&'static str, TurnInput)> {
             TurnInput::Timer { id: TimerId::ModelSilence { step: 1, attempt: 9 } },
         ),
         ("timer elsewhere A", TurnInput::Timer { id: TimerId::RemoteCall { call: a(), attempt: 1 } }),
+        ("timer held A", TurnInput::Timer { id: TimerId::HeldCheck { call: a(), version: 0 } }),
+        ("timer of another check", TurnInput::Timer { id: TimerId::HeldCheck { call: a(), version: 9 } }),
         ("log was slow", TurnInput::LogDelayed { ms: 1_500 }),
     ]
 }

@@ -572,6 +572,13 @@ impl Simulation<'_> {
                 // Sometimes a check takes so long that the arguments have changed meanwhile.
                 let slow = self.rng.chance(10);
                 let wait = self.rng.wait(if slow { 200 } else { 3 });
+                if let (true, TurnAction::Validate { call, version, fingerprint: Some(_), .. }) =
+                    (slow, &check)
+                {
+                    let (call, version, until) = (call.clone(), *version, self.now + wait);
+                    let held = TurnInput::CheckHeld { call, version, until };
+                    self.schedule(0, AgendaItem::Process(held));
+                }
                 self.schedule(wait, AgendaItem::Check(check));
             }
             TurnAction::StartTool { call, attempt, tool, arguments, fingerprint, .. } => {

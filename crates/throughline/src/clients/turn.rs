@@ -23,7 +23,10 @@ pub(crate) enum TurnClientTool {
     /// Its client is gone, or declares it no more.
     Withdrawn,
     /// Its client is expected back: it has not had the time of grace since a restart.
-    Away,
+    Away {
+        /// What is left of that time, in milliseconds.
+        within_ms: i64,
+    },
     Declared(ClientToolSpec, Box<RegisteredTool>),
 }
 
@@ -85,9 +88,12 @@ impl TurnClients {
         let (client_id, wire_name) = self.offered.get(name)?;
         let spec = {
             let state = self.clients.state();
-            let is_expected = self.back_by.is_some_and(|by| Instant::now() < by);
-            if is_expected && !state.clients.contains_key(&(self.user.clone(), client_id.clone())) {
-                return Some(TurnClientTool::Away);
+            let left = self.back_by.map(|by| by.saturating_duration_since(Instant::now()));
+            if let Some(left) = left.filter(|left| !left.is_zero())
+                && !state.clients.contains_key(&(self.user.clone(), client_id.clone()))
+            {
+                let within_ms = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
+                return Some(TurnClientTool::Away { within_ms });
             }
             self.spec(&state, client_id, name).cloned()
         };

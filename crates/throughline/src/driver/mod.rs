@@ -441,15 +441,17 @@ impl TurnDriver {
                         }
                         entry.validate(&arguments)
                     }
-                    Some(TurnClientTool::Away) if !is_edit => {
+                    Some(TurnClientTool::Away { within_ms }) if !is_edit => {
+                        let until = self.clock.now().saturating_add(within_ms);
+                        let held = TurnInput::CheckHeld { call: call.clone(), version, until };
                         let is_other = |held: &TurnAction| !matches!(held, TurnAction::Validate { call: of, .. } if *of == call);
                         self.held_checks.retain(is_other);
                         let check =
                             TurnAction::Validate { call, version, tool, arguments, fingerprint, is_edit };
                         self.held_checks.push(check);
-                        return None;
+                        return Some(held);
                     }
-                    Some(TurnClientTool::Withdrawn | TurnClientTool::Away) => {
+                    Some(TurnClientTool::Withdrawn | TurnClientTool::Away { .. }) => {
                         let validation = ArgumentValidation::NoViewer;
                         return Some(TurnInput::Validated { call, version, validation });
                     }

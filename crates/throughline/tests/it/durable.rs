@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use throughline::engine::{ApprovalId, ClientAnswer, ClientStatus, EventSeq, TurnId};
+use std::time::Duration;
+use throughline::engine::{ApprovalId, ClientAnswer, ClientStatus, EventSeq, TurnId, WaitReason};
 use throughline::store::{
     AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MemoryLog, MergeFn, OwnerEpoch,
     ProviderStateRecord, TurnClaim,
@@ -16,7 +17,7 @@ use throughline::wire::{self, CallId, Dialect};
 use throughline::{
     ApprovalMode, ApprovalOutcome, ApprovalResponse, AssistantMessage, CallStatus, ClientAnswerResult,
     ClientEvent, ClientToolSpec, Error, Event, EventKind, StoredTurn, Throughline, ThroughlineBuilder,
-    TurnHooks, TurnRequest, TurnResult, TurnStatus, Upstream,
+    TurnHooks, TurnRequest, TurnResult, TurnStatus, TurnWait, Upstream,
 };
 use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, SeenRequest};
 use tokio::runtime::{self, Runtime};
@@ -372,35 +373,52 @@ fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
     assert_eq!(runs.lock().unwrap()["note.write"], 1);
 }
 
+fn press(description: &str) -> Vec<ClientToolSpec> {
+    let mut press = ClientToolSpec::new("client.press");
+    press.description = description.into();
+    vec![press]
+}
+
+fn pressed() -> ClientAnswer {
+    ClientAnswer { status: ClientStatus::Success, output: json!("ok"), applied: None }
+}
+
+/// A model that presses once, and says this afterwards.
+async fn serve_press(end: &str) -> FakeUpstreamHandle {
+    let scripts = [ModelScript::new().call("client_press", json!({})), ModelScript::new().say(end)];
+    support::serve(testkit::ScriptQueue::new(scripts)).await
+}
+
+/// Begins a turn in a process that dies once a person is asked about the call of a page's tool, or the page has the call.
+fn dies_pressing(build: impl Fn() -> ThroughlineBuilder, description: &str) -> StoredTurn {
+    process().block_on(async {
+        let app = build().build().unwrap();
+        let mut page = app.connect_client("page", None, press(description)).unwrap();
+        let prepared = app.prepare(request("turn_press")).await.unwrap();
+        let stored = kept(prepared.stored());
+        let mut turn = app.start_prepared(prepared, TurnHooks::default()).await.unwrap();
+        tokio::select! {
+            _ = until(&mut turn, open_question) => {}
+            call = page.next() => assert!(matches!(call, Some(ClientEvent::Call(_))), "{call:?}"),
+        }
+        stored
+    })
+}
+
 // No client is connected yet when the next process takes the turn over, and perhaps not when a person answers. One that comes back
 // with another tool is not asked for what was allowed for the first.
 #[test]
 fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_client_is_asked_there() {
     for (comes_back_first, description) in [(true, ""), (false, ""), (false, "Fires a rocket")] {
         let runtime = Runtime::new().unwrap();
-        let scripts =
-            [ModelScript::new().call("client_press", json!({})), ModelScript::new().say("Pressed.")];
-        let server = runtime.block_on(support::serve(testkit::ScriptQueue::new(scripts)));
+        let server = runtime.block_on(serve_press("Pressed."));
         let log = MemoryLog::default();
         // What is held for the client goes on because it is back, and not because time has passed.
         let build = || {
-            let builder = support::builder(&server, CHAT).client_grace(std::time::Duration::MAX);
+            let builder = support::builder(&server, CHAT).client_grace(Duration::MAX);
             builder.log(Arc::new(log.clone())).approval(ApprovalMode::Ask)
         };
-        let press = |description: &str| {
-            let mut press = ClientToolSpec::new("client.press");
-            press.description = description.into();
-            vec![press]
-        };
-        let stored = process().block_on(async {
-            let app = build().build().unwrap();
-            let _page = app.connect_client("page", None, press("")).unwrap();
-            let prepared = app.prepare(request("turn_press")).await.unwrap();
-            let stored = kept(prepared.stored());
-            let mut turn = app.start_prepared(prepared, TurnHooks::default()).await.unwrap();
-            until(&mut turn, open_question).await;
-            stored
-        });
+        let stored = dies_pressing(build, "");
         let message = process().block_on(async {
             let app = build().build().unwrap();
             let mut turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
@@ -418,8 +436,7 @@ fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_clien
                 let _ = control.decide(other, ApprovalResponse::approve()).await;
             }
             let Some(ClientEvent::Call(call)) = page.next().await else { panic!("a call") };
-            let pressed = ClientAnswer { status: ClientStatus::Success, output: json!("ok"), applied: None };
-            assert_eq!(page.answer(&call, pressed).await, ClientAnswerResult::Accepted);
+            assert_eq!(page.answer(&call, pressed()).await, ClientAnswerResult::Accepted);
             turn.finish().await
         });
         assert_eq!(message.text(), "Pressed.", "{message:#?}");
@@ -430,27 +447,15 @@ fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_clien
 // Its page is closed for good: the call is not held for ever.
 #[test]
 fn a_client_that_does_not_come_back_to_the_next_process_is_waited_for_as_long_as_its_grace() {
-    const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+    const GRACE: Duration = Duration::from_secs(60);
     let runtime = Runtime::new().unwrap();
-    let scripts = [ModelScript::new().call("client_press", json!({})), ModelScript::new().say("Nobody.")];
-    let server = runtime.block_on(support::serve(testkit::ScriptQueue::new(scripts)));
+    let server = runtime.block_on(serve_press("Nobody."));
     let log = MemoryLog::default();
-    let build = || {
-        let builder = support::builder(&server, CHAT).log(Arc::new(log.clone())).approval(ApprovalMode::Ask);
-        builder.client_grace(GRACE)
-    };
-    let stored = process().block_on(async {
-        let app = build().build().unwrap();
-        let _page = app.connect_client("page", None, vec![ClientToolSpec::new("client.press")]).unwrap();
-        let prepared = app.prepare(request("turn_press")).await.unwrap();
-        let stored = kept(prepared.stored());
-        let mut turn = app.start_prepared(prepared, TurnHooks::default()).await.unwrap();
-        until(&mut turn, open_question).await;
-        stored
-    });
+    let build = || support::builder(&server, CHAT).log(Arc::new(log.clone())).approval(ApprovalMode::Ask);
+    let stored = dies_pressing(build, "");
     let message = process().block_on(async {
         let app = build().build().unwrap();
-        let resumed_at = std::time::Instant::now();
+        let resumed_at = tokio::time::Instant::now();
         let mut turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
         let question = until(&mut turn, open_question).await;
         // Whoever changes the arguments is not kept waiting.
@@ -459,9 +464,14 @@ fn a_client_that_does_not_come_back_to_the_next_process_is_waited_for_as_long_as
         edit.arguments = Some(json!({"hard": true}));
         assert!(matches!(control.decide(question.clone(), edit).await, ApprovalOutcome::Invalid { .. }));
         let _ = control.decide(question, ApprovalResponse::approve()).await;
-        let message = turn.finish().await;
+        tokio::time::pause();
+        until(&mut turn, |message| message.waiting.as_ref()?.until).await;
+        assert_eq!(turn.message().waiting.as_ref().unwrap().reason, WaitReason::Client);
+        assert_eq!(control.next_wait(None).await, Some(Some(TurnWait::Client)), "nothing of it runs here");
+        until(&mut turn, |message| message.calls().next()?.error.clone()).await;
         assert!(resumed_at.elapsed() >= GRACE, "it was waited for");
-        message
+        tokio::time::resume();
+        turn.finish().await
     });
     let card = message.calls().next().unwrap();
     let code = card.error.as_ref().map(|error| error.code.as_str());
@@ -472,35 +482,20 @@ fn a_client_that_does_not_come_back_to_the_next_process_is_waited_for_as_long_as
 #[test]
 fn a_call_that_an_earlier_process_offered_is_sent_to_the_definition_that_it_was_meant_for() {
     let runtime = Runtime::new().unwrap();
-    let scripts = [ModelScript::new().call("client_press", json!({})), ModelScript::new().say("Pressed.")];
-    let server = runtime.block_on(support::serve(testkit::ScriptQueue::new(scripts)));
+    let server = runtime.block_on(serve_press("Pressed."));
     let log = MemoryLog::default();
     let build = || support::builder(&server, CHAT).log(Arc::new(log.clone()));
-    let press = |description: &str| {
-        let mut press = ClientToolSpec::new("client.press");
-        press.description = description.into();
-        vec![press]
-    };
-    let stored = process().block_on(async {
-        let app = build().build().unwrap();
-        let mut page = app.connect_client("page", None, press("Presses")).unwrap();
-        let prepared = app.prepare(request("turn_press")).await.unwrap();
-        let stored = kept(prepared.stored());
-        let _turn = app.start_prepared(prepared, TurnHooks::default()).await.unwrap();
-        assert!(matches!(page.next().await, Some(ClientEvent::Call(_))));
-        stored
-    });
+    let stored = dies_pressing(build, "Presses");
     let message = process().block_on(async {
         let app = build().build().unwrap();
         let turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
         let mut page = app.connect_client("page", None, press("Fires a rocket")).unwrap();
         // Long enough for the turn to be taken over and the call to be offered again.
-        let other = tokio::time::timeout(std::time::Duration::from_millis(100), page.next()).await;
+        let other = tokio::time::timeout(Duration::from_millis(100), page.next()).await;
         assert!(other.is_err(), "it was allowed to press: {other:?}");
         page.declare(press("Presses")).unwrap();
         let Some(ClientEvent::Call(call)) = page.next().await else { panic!("a call") };
-        let pressed = ClientAnswer { status: ClientStatus::Success, output: json!("ok"), applied: None };
-        assert_eq!(page.answer(&call, pressed).await, ClientAnswerResult::Accepted);
+        assert_eq!(page.answer(&call, pressed()).await, ClientAnswerResult::Accepted);
         turn.finish().await
     });
     assert_eq!(message.text(), "Pressed.", "{message:#?}");

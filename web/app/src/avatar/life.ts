@@ -26,6 +26,7 @@ const FAR_PX = 500;
 
 const MOODS: Partial<Record<Status["kind"], Mood>> = {
   waiting_for_model: "thinks",
+  waiting_for_client: "thinks",
   silent: "thinks",
   thinking: "thinks",
   retrying: "thinks",

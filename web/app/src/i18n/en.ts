@@ -150,6 +150,7 @@ export const en = {
     unsent: "Not sent yet; sends by itself once the server can be reached",
     reconnecting: "Reconnecting; nothing is lost",
     waiting_for_model: "Waiting for the model",
+    waiting_for_client: "Waiting for the app that runs this tool",
     silent: "The model has paused",
     thinking: "Thinking",
     writing: "Writing",

@@ -139,6 +139,7 @@ export const zh: Words = {
     unsent: "尚未发送，连上服务器后会自动发出",
     reconnecting: "正在重新连接，内容不会丢失",
     waiting_for_model: "正在等待模型",
+    waiting_for_client: "正在等待运行此工具的应用",
     silent: "模型暂停输出",
     thinking: "正在思考",
     writing: "正在回复",

@@ -9,6 +9,8 @@ export type Status =
   | { kind: "unsent" }
   | { kind: "reconnecting" }
   | { kind: "waiting_for_model"; since?: number | undefined }
+  /** The page or program that runs the next tool is not connected. */
+  | { kind: "waiting_for_client"; until: number | undefined }
   /** The model has stopped in the middle of its answer. */
   | { kind: "silent"; since: number | undefined }
   | { kind: "retrying"; reason: string; until: number | undefined }
@@ -45,7 +47,7 @@ export function statusOf({ isRunning, isStopping, isTaken, connection, head, out
     case "first_byte":
       return { kind: "waiting_for_model", since: waiting.since };
     case "client":
-      return { kind: "waiting_for_model" };
+      return { kind: "waiting_for_client", until: waiting.until };
     case "silence":
       return { kind: "silent", since: waiting.since };
     case "rate_limit":

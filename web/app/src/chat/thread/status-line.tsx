@@ -39,7 +39,7 @@ function OfTurn({ entry, state }: { entry: Entry; state: ConversationState }) {
       )}
       <span>{said(status, words)}</span>
       {"since" in status && status.since !== undefined && <Waited since={status.since} />}
-      {status.kind === "retrying" && status.until !== undefined && <Remaining until={status.until} />}
+      {"until" in status && status.until !== undefined && <Remaining until={status.until} />}
       {status.kind === "needs_you" && status.count === 1 && <ToQuestion />}
     </p>
   );
