@@ -51,7 +51,8 @@ pub trait TurnObserver: Send + Sync {
         let _ = (turn, call, event);
     }
 
-    /// Bytes of a reply as they came, in order; only of turns that asked for it ([`KeepRaw`]). Together they are the body that
+    /// Bytes of a reply as they came, in order; only of turns that asked for it ([`KeepRaw`]), and not of a reply in whose place
+    /// the same call was made again. Together they are the body that
     /// [`wire::StepDecoder`](crate::wire::StepDecoder) read, but for the upstream's key and headers where it repeats them.
     fn raw(&self, turn: &TurnFacts, call: &ModelCallFacts, bytes: &[u8]) {
         let _ = (turn, call, bytes);
@@ -107,8 +108,9 @@ pub struct ModelCallFacts {
     pub dialect: Dialect,
 }
 
-/// Progress of a model call. Each event occurs at most once per call, in this order, except that a request that is
-/// repeated at once is [`Sent`](Self::Sent) again. A call that is given up because the turn was stopped has no
+/// Progress of a model call. Each event occurs at most once per call, in this order, except that a request that is repeated
+/// at once, because it was refused for something that is left out now or its stream broke before anything had come, is
+/// [`Sent`](Self::Sent) again, and what follows comes anew. A call that is given up because the turn was stopped has no
 /// [`Ended`](Self::Ended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -141,7 +143,7 @@ pub enum ModelCallEvent {
     Ended {
         /// Time of the event.
         at: Instant,
-        /// Bytes of the body.
+        /// Bytes of the body of the last reply.
         bytes: u64,
         /// A failure outside the decoder; `None` = the body was read to its end.
         failure: Option<FailureKind>,

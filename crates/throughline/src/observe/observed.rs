@@ -62,32 +62,72 @@ impl ObservedCall {
     /// The bytes of one reply, if the observer wants them.
     pub(crate) fn raw(&self, secrets: &SecretSet) -> ObservedBytes {
         let wanted = self.0.as_ref().filter(|(_, turn, _)| turn.keep_raw == KeepRaw::Yes);
-        ObservedBytes(wanted.map(|call| (call.clone(), secrets.redactor())))
+        ObservedBytes(wanted.map(|call| RawReply {
+            call: call.clone(),
+            redactor: secrets.redactor(),
+            held: Some(Vec::new()),
+        }))
     }
 }
 
-/// The bytes of one reply on their way to the observer. Bytes held back because they might begin a secret are passed
-/// on at the end, also for a call that is given up.
-pub(crate) struct ObservedBytes(Option<(CallObserver, StreamRedactor)>);
+/// The bytes of one reply on their way to the observer. They are held until the reply counts, since one that is asked for again
+/// is none of the turn. Whatever is held is passed on at the end, also for a call that is given up.
+pub(crate) struct ObservedBytes(Option<RawReply>);
+
+struct RawReply {
+    call: CallObserver,
+    /// Holds bytes back that might begin a secret.
+    redactor: StreamRedactor,
+    /// `None` = the reply counts.
+    held: Option<Vec<u8>>,
+}
 
 impl ObservedBytes {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if let Some((call, redactor)) = &mut self.0 {
-            emit_bytes(call, &redactor.push(bytes));
+        if let Some(raw) = &mut self.0 {
+            let bytes = raw.redactor.push(bytes);
+            raw.pass_on(&bytes);
         }
+    }
+
+    /// Something of the reply has been passed on: it is not asked for again.
+    pub(crate) fn count(&mut self) {
+        if let Some(raw) = &mut self.0 {
+            raw.release();
+        }
+    }
+
+    /// Another reply takes its place.
+    pub(crate) fn discard(&mut self) {
+        self.0 = None;
     }
 }
 
 impl Drop for ObservedBytes {
     fn drop(&mut self) {
-        if let Some((call, redactor)) = &mut self.0 {
-            emit_bytes(call, &redactor.finish());
+        if let Some(raw) = &mut self.0 {
+            raw.release();
+            let bytes = raw.redactor.finish();
+            raw.pass_on(&bytes);
         }
     }
 }
 
-fn emit_bytes((observer, turn, call): &CallObserver, bytes: &[u8]) {
-    if !bytes.is_empty() {
-        observer.raw(turn, call, bytes);
+impl RawReply {
+    fn release(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.pass_on(&held);
+        }
+    }
+
+    fn pass_on(&mut self, bytes: &[u8]) {
+        match &mut self.held {
+            Some(held) => held.extend_from_slice(bytes),
+            None if bytes.is_empty() => {}
+            None => {
+                let (observer, turn, call) = &self.call;
+                observer.raw(turn, call, bytes);
+            }
+        }
     }
 }

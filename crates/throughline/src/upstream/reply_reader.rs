@@ -81,6 +81,7 @@ impl<'a> ReplyReader<'a> {
         bytes: &'a mut u64,
         listeners: ReplyListeners<'a>,
     ) -> Self {
+        *bytes = 0;
         Self {
             client,
             decoder: StepDecoder::new(client.upstream().dialect, unanswered.call.options.clone()),
@@ -103,8 +104,12 @@ impl<'a> ReplyReader<'a> {
     ) -> Result<BodyEnd, UpstreamFailure> {
         let end = self.read_body(response, limits, host).await;
         match (end, self.unanswered) {
-            (Err(_), Some(unanswered)) if self.is_adapted => Ok(BodyEnd::Adapted(unanswered.call)),
+            (Err(_), Some(unanswered)) if self.is_adapted => {
+                self.raw.discard();
+                Ok(BodyEnd::Adapted(unanswered.call))
+            }
             (Err(failure), Some(unanswered)) if self.may_fall_back && failure.kind == FailureKind::Broken => {
+                self.raw.discard();
                 Ok(BodyEnd::Unusable(failure, unanswered.call))
             }
             (end, _) => end,
@@ -213,6 +218,7 @@ impl<'a> ReplyReader<'a> {
                 _ if self.unanswered.is_none() => {}
                 _ => {
                     self.unanswered = None;
+                    self.raw.count();
                     self.listeners.observed.report(|at| ModelCallEvent::FirstToken { at });
                 }
             }

@@ -1,10 +1,12 @@
 //! An observer of all turns learns what the log holds, how far model calls are, and, if a turn wants it, every byte of them.
 
-use crate::support::{DIALECTS, builder, read, serve};
+use crate::support::{DIALECTS, at, builder, read, serve};
 use std::sync::{Arc, Mutex};
 use throughline::engine::FailureKind;
 use throughline::wire::{DecodeOptions, Dialect, StepDecoder, StepEvent};
-use throughline::{Event, KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver, TurnRequest};
+use throughline::{
+    Event, KeepRaw, ModelCallEvent, ModelCallFacts, StreamingSetting, TurnFacts, TurnObserver, TurnRequest,
+};
 use throughline_testkit::{self as testkit, ModelScript, ScriptQueue};
 
 #[derive(Default)]
@@ -110,4 +112,40 @@ async fn a_call_that_fails_is_told_with_its_try() {
     let second = [(2, "sent"), (2, "answered"), (2, "first byte"), (2, "first token"), (2, "ended")];
     assert_eq!(told, [&first[..], &second[..]].concat());
     assert_eq!(notes.ends[0], (0, Some(FailureKind::Overloaded)));
+}
+
+// Its bytes would stand before those of the reply that the turn is made of, and both would be decoded as one.
+#[tokio::test]
+async fn a_reply_in_whose_place_another_was_asked_for_leaves_no_bytes() {
+    let chat = (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat);
+    let refused = || {
+        let code = Some("tool_use_failed".to_owned());
+        let kind = Some("invalid_request_error".to_owned());
+        let error = testkit::ErrorMove { kind, code, ..testkit::ErrorMove::new("Failed to call a function.") };
+        ModelScript::new().then(testkit::ScriptMove::Error(error))
+    };
+    let breaks = |seen: &testkit::SeenRequest| match seen.delivery {
+        testkit::seen::ReplyDelivery::Whole => ModelScript::new().say("Here."),
+        _ => ModelScript::new().say("Nothing.").broken_at(20, testkit::BodyBreak::End),
+    };
+    let queue = |scripts: Vec<ModelScript>| serve(ScriptQueue::new(scripts));
+    for (name, server, text) in [
+        ("adapted", queue(vec![refused(), ModelScript::new().say("Here.")]).await, "Here."),
+        ("refused twice", queue(vec![refused(), refused()]).await, ""),
+        ("asked for whole", serve(breaks).await, "Here."),
+    ] {
+        let watcher = Arc::new(Watcher::default());
+        let upstream = at(&server, chat).streaming(StreamingSetting::Auto);
+        let app = builder(&server, chat).upstream(upstream).observer(watcher.clone()).build().unwrap();
+        let request = TurnRequest { input: "Hello".into(), keep_raw: KeepRaw::Yes, ..TurnRequest::default() };
+        let (_, message) = read(app.start_turn(request).await.unwrap()).await;
+        let notes = watcher.0.lock().unwrap();
+        assert_eq!(server.exchanges().len(), 2, "{name}");
+        assert_eq!(message.text(), text, "{name}");
+        assert_eq!(notes.raw.len() as u64, notes.ends[0].0, "{name}: the last reply alone");
+        assert_eq!(decoded(chat.0, &notes.raw), text, "{name}");
+        assert!(!notes.raw.is_empty(), "{name}");
+        let moments: Vec<&str> = notes.moments.iter().map(|(_, moment)| *moment).collect();
+        assert_eq!(moments[..3], moments[3..6], "{name}: it comes anew");
+    }
 }
