@@ -136,16 +136,17 @@ def cut():
 
 @cell
 def cancel():
-    async def leave():
-        with Cancelled() as cancelled:
-            parts = service().get_streaming_chat_message_content(question(ASKED["cancel"]), OpenAIChatPromptExecutionSettings())
-            async for part in parts:
-                if str(part):
-                    cancelled.is_running()
-                    break
-            await parts.aclose()
+    async def leave(cancelled):
+        parts = service().get_streaming_chat_message_content(question(ASKED["cancel"]), OpenAIChatPromptExecutionSettings())
+        async for part in parts:
+            if str(part):
+                cancelled.is_running()
+                break
+        await parts.aclose()
 
-    asyncio.run(leave())
+    # Around the loop: it closes what a generator has left open.
+    with Cancelled() as cancelled:
+        asyncio.run(leave(cancelled))
 
 
 run("semantic-kernel", version("semantic-kernel"))

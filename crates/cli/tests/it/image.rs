@@ -3,7 +3,7 @@
 
 #![cfg(unix)]
 
-use crate::support::throughline;
+use crate::support::{install_program, throughline};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use throughline::config::ServerSettings;
@@ -171,14 +171,6 @@ fn perform(stage: &Stage, folder: &Path, programs: &Path) {
     }
 }
 
-/// A program of this name that does this.
-fn program(folder: &Path, name: &str, script: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    let path = folder.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\nset -e\n{script}\n")).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 #[test]
 fn the_versions_in_the_image_are_those_of_the_project() {
     let [page, build, _] = stages();
@@ -224,10 +216,9 @@ fn the_steps_that_copy_and_prepare_files_work_on_this_tree() {
     std::fs::create_dir_all(&programs).unwrap();
     std::fs::create_dir_all(built.join("web")).unwrap();
     // npm finds each package that the lock file names; what it would install is not asked for.
-    program(
-        &programs,
-        "npm",
-        "for p in $(ls */package.json); do echo \"$p\"; done >> ../installed\ntest -f package-lock.json",
+    install_program(
+        &programs.join("npm"),
+        "set -e\nfor p in $(ls */package.json); do echo \"$p\"; done >> ../installed\ntest -f package-lock.json",
     );
     perform(&page, &built.join("web"), &programs);
     let installed = std::fs::read_to_string(built.join("installed")).unwrap();
@@ -239,11 +230,11 @@ fn the_steps_that_copy_and_prepare_files_work_on_this_tree() {
     assert!(!built.join("web/node_modules").exists() && built.join("web/app/src").is_dir());
     // cargo reads the empty crates like the real ones, with the lock file as it is.
     let check = format!(
-        "'{}' tree --offline --locked -p throughline-cli --depth 1 >> tree\nmkdir -p target/release\n\
+        "set -e\n'{}' tree --offline --locked -p throughline-cli --depth 1 >> tree\nmkdir -p target/release\n\
          touch target/release/throughline",
         env!("CARGO")
     );
-    program(&programs, "cargo", &check);
+    install_program(&programs.join("cargo"), &check);
     perform(&build, &built, &programs);
     let tree = std::fs::read_to_string(built.join("tree")).unwrap();
     assert_eq!(tree.matches("throughline-server v").count(), 2, "once empty and once real: {tree}");

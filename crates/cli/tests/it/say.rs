@@ -2,8 +2,7 @@
 
 #![cfg(unix)]
 
-use crate::support::throughline;
-use std::os::unix::fs::PermissionsExt;
+use crate::support::{install_program, throughline};
 use std::path::Path;
 
 /// A voice that writes its text as samples, and one that fails.
@@ -64,12 +63,10 @@ fn a_player_that_is_installed_is_given_all_of_it() {
     let install = |folder: &Path| {
         std::fs::create_dir(folder.join("bin")).unwrap();
         for player in ["pw-play", "afplay"] {
-            let program = folder.join("bin").join(player);
             let played = folder.join("played");
             // `pw-play -` reads standard input, `afplay FILE` a file.
-            let script = format!("#!/bin/sh\ncat \"$1\" > {}\n", played.display());
-            std::fs::write(&program, script).unwrap();
-            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let script = format!("cat \"$1\" > {}", played.display());
+            install_program(&folder.join("bin").join(player), &script);
         }
     };
     let played = |folder: &Path| check_wav(&std::fs::read(folder.join("played")).unwrap(), "Hello.\n\0");

@@ -121,7 +121,8 @@ async fn a_reply_in_whose_place_another_was_asked_for_leaves_no_bytes() {
     let refused = || {
         let code = Some("tool_use_failed".to_owned());
         let kind = Some("invalid_request_error".to_owned());
-        let error = testkit::ErrorMove { kind, code, ..testkit::ErrorMove::new("Failed to call a function.") };
+        let error =
+            testkit::ErrorMove { kind, code, ..testkit::ErrorMove::new("Failed to call a function.") };
         ModelScript::new().then(testkit::ScriptMove::Error(error))
     };
     let breaks = |seen: &testkit::SeenRequest| match seen.delivery {

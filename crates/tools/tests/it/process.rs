@@ -419,9 +419,11 @@ async fn a_signal_of_its_own_is_told() {
 #[tokio::test]
 async fn a_script_without_its_interpreter_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("script");
-    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (text, script) = (folder.path().join("text"), folder.path().join("script"));
+    std::fs::write(&text, "#!/no/such/interpreter\n").unwrap();
+    // What is open for writing in a child that another test forks cannot be started: another process writes it.
+    let installed = std::process::Command::new("install").args(["-m", "755"]).args([&text, &script]).status();
+    assert!(installed.unwrap().success());
     let spawn_context = SpawnContext::of_this_process().with_helper(helper());
     let mut running =
         ProgramSpec::new(spawn_context.find_program(script.to_str().unwrap()).unwrap(), &spawn_context)
