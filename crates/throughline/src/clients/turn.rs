@@ -24,7 +24,7 @@ pub(crate) enum TurnClientTool {
     Withdrawn,
     /// Its client is expected back: it has not had the time of grace since a restart.
     Away {
-        /// What is left of that time, in milliseconds.
+        /// The rest of that time, in milliseconds.
         within_ms: i64,
     },
     Declared(ClientToolSpec, Box<RegisteredTool>),

@@ -12,11 +12,13 @@ mod handoff;
 mod in_process;
 mod learned_profile;
 mod measure;
+mod model_call;
 pub mod models;
 mod passthrough;
 mod probe;
 pub mod providers;
 mod reply_reader;
+mod response_body;
 mod secret;
 mod stream;
 mod streaming;
@@ -25,7 +27,7 @@ mod tests;
 
 pub use authorize::{AuthorizeError, OutgoingRequest};
 pub(crate) use batch::EventBatch;
-pub(crate) use client::{CallTime, UpstreamClient};
+pub(crate) use client::UpstreamClient;
 pub(crate) use failure::{unsendable, without_status};
 pub(crate) use handoff::{ModelHandoff, ModelItem};
 pub use in_process::{InProcessModel, ReplySender};
@@ -33,6 +35,7 @@ pub use measure::{
     FeatureVerdict, MEASURE_REQUESTS, MEASURE_REQUESTS_MAX, MEASURE_TOKENS_MAX, MeasureOptions,
     MeasureProgress, MeasuredFeature, MeasuredSetting, UpstreamMeasurement,
 };
+pub(crate) use model_call::CallTime;
 pub use passthrough::PassthroughResponse;
 pub use probe::{ProbeError, ProbeFailure};
 pub use secret::Secret;

@@ -1,8 +1,9 @@
 //! Requests that are passed through to an upstream unchanged, such as embeddings.
 
-use super::client::{UpstreamClient, error_body};
+use super::client::UpstreamClient;
 use super::deadlines::{CallDeadlines, WaitPhase};
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
+use super::response_body::error_body;
 use crate::clock::TurnClock;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};

@@ -1,10 +1,11 @@
 //! The reply to a model call on its way from the connection through the decoder.
 
 use super::batch::EventBatch;
-use super::client::{RepeatableCall, UnansweredCall, UpstreamClient};
+use super::client::UpstreamClient;
 use super::deadlines::{CallDeadlines, DeadlineSleep, WaitPhase};
 use super::failure::{self, ToolsInRequest};
 use super::handoff::{ModelHandoff, ModelItem};
+use super::model_call::{RepeatableCall, UnansweredCall};
 use crate::media::MediaOffloader;
 use crate::observe::{ModelCallEvent, ObservedBytes, ObservedCall};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! One request of a measurement and its whole reply, with the time of its first token.
 
-use super::super::client::error_body;
 use super::super::deadlines::CallDeadlines;
 use super::super::probe::probe_error;
+use super::super::response_body::error_body;
 use super::super::{ProbeError, ProbeFailure, UpstreamClient, failure};
 use super::raw_reply::RawReply;
 use crate::upstream::failure::{ToolsInRequest, UpstreamErrorResponse};

@@ -1,0 +1,445 @@
+//! One model call over HTTP: a request out, the reply through the decoder, every way to fail as a value. It is made again at once
+//! where a refusal says how.
+
+use super::client::{UpstreamClient, shown_address};
+use super::deadlines::{CallDeadlines, WaitPhase};
+use super::error_body::{self, UpstreamErrorBody};
+use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
+use super::handoff::{ModelHandoff, ModelItem};
+use super::learned_profile::RefusedRequest;
+use super::models::{ModelFacts, configured_facts, model_facts};
+use super::reply_reader::{BodyEnd, ReplyListeners, ReplyReader, drain_body};
+use super::response_body::{check_response, error_body};
+use crate::clock::TurnClock;
+use crate::media::MediaOffloader;
+use crate::observe::{ModelCallEvent, ObservedCall};
+use reqwest::header;
+use std::sync::atomic::Ordering;
+use throughline_engine::{FailureKind, UpstreamFailure};
+use throughline_wire::text::{CallFormat, render};
+use throughline_wire::{
+    ArgumentNames, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind, StepEvent,
+    StepProblem, ThinkMode, TransferMode, UpstreamError, UpstreamProfile, encode,
+};
+use tokio::time::{Instant, timeout_at};
+
+/// Limit of an answer, in tokens, where nobody has set one and the model may write more: longer ones leave less room for the
+/// prompt, which is refused when both do not fit. Thinking comes on top.
+const ANSWER_TOKENS_MAX: u64 = 32_000;
+/// Most tools named that an upstream does not take.
+const LEFT_OUT_NAMED_MAX: usize = 20;
+
+/// The time of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct CallTime<'a> {
+    pub clock: &'a TurnClock,
+    /// Its deadline. Attempts of one call share it: an upstream that drips without end costs `total_ms` once.
+    pub deadline: Instant,
+}
+
+impl UpstreamClient {
+    /// Asks the model and hands out what it says. While a piece waits to be taken the upstream is not read. Dropping the
+    /// future closes the connection.
+    pub(crate) async fn call(
+        &self,
+        mut request: Box<ModelRequest>,
+        calls: &CallFormat,
+        time: CallTime<'_>,
+        observed: ObservedCall,
+        offloader: &MediaOffloader,
+        out: &ModelHandoff,
+    ) {
+        let hosted = &mut request.settings.hosted;
+        hosted.extend(&self.upstream.hosted);
+        hosted.sort_unstable();
+        hosted.dedup();
+        self.allow_long_answers(&mut request);
+        let mut bytes = 0;
+        let listeners = ReplyListeners { out, observed: &observed, offloader };
+        let exchanged = self.exchange(request, calls, time, listeners, &mut bytes).await;
+        let failure = exchanged.as_ref().err().map(|failure| failure.kind);
+        observed.report(|at| ModelCallEvent::Ended { at, bytes, failure });
+        if let Err(failure) = exchanged {
+            let failure = UpstreamFailure { message: self.redact(&failure.message), ..failure };
+            out.put(ModelItem::Failed(failure)).await;
+        }
+    }
+
+    /// Anthropic's API requires a limit of the answer: where nobody has set one, it follows from what is known about the
+    /// model, so that a call that writes a file is not cut.
+    fn allow_long_answers(&self, request: &mut ModelRequest) {
+        let is_required = matches!(self.upstream.dialect, Dialect::Anthropic | Dialect::BedrockAnthropic);
+        let settings = &mut request.settings;
+        if !is_required || settings.max_output_tokens.is_some() || settings.extra.contains_key("max_tokens") {
+            return;
+        }
+        let facts = self.facts(&request.model);
+        let thinking = settings.extra.get("thinking").and_then(|thinking| thinking["budget_tokens"].as_u64());
+        let wanted = ANSWER_TOKENS_MAX.saturating_add(thinking.unwrap_or(0));
+        let tokens = facts.output_tokens.map(|most| most.min(wanted));
+        settings.max_output_tokens = tokens.and_then(|tokens| u32::try_from(tokens).ok());
+    }
+
+    fn facts(&self, model: &str) -> ModelFacts {
+        model_facts(&self.models, self.upstream.name(), model)
+    }
+
+    /// The upstream's profile, and what is known about the model: a picture that it cannot see is no reason to refuse a chat.
+    /// Sound is sent only where the configuration says so, which then counts more than the table of models.
+    fn profile_for(&self, model: &str) -> UpstreamProfile {
+        let mut profile = self.profile.get(model);
+        profile.vision &= self.facts(model).vision != Some(false);
+        let configured = configured_facts(&self.models, self.upstream.name(), model);
+        profile.audio &= configured.audio != Some(false);
+        profile
+    }
+
+    async fn exchange(
+        &self,
+        request: Box<ModelRequest>,
+        calls: &CallFormat,
+        time: CallTime<'_>,
+        listeners: ReplyListeners<'_>,
+        bytes: &mut u64,
+    ) -> Result<(), UpstreamFailure> {
+        let offered_names: Vec<String> =
+            request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
+        let rendered = match calls {
+            CallFormat::Text(text) => render(&request, text),
+            _ => *request,
+        };
+        let transfer = self.upstream.transfer;
+        let may_fall_back = self.upstream.whole_fallback
+            && transfer == TransferMode::Stream
+            && self.upstream.local_model.is_none();
+        let options = DecodeOptions {
+            limits: self.limits,
+            profile: self.profile_for(&rendered.model),
+            think: ThinkMode::Split,
+            offered: offered_names,
+            calls: calls.clone(),
+            argument_names: ArgumentNames::of(self.upstream.dialect, &rendered.tools),
+        };
+        if let Some(problem) = tools_left_out(&rendered, options.profile.tools_max) {
+            listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
+        }
+        let mut attempt = ReplyAttempt { transfer, may_fall_back, time, listeners };
+        let mut call = Box::new(RepeatableCall {
+            request: rendered,
+            options,
+            settings_left_out: Vec::new(),
+            without_reasoning: RetryState::Unused,
+            after_failed_call: RetryState::Unused,
+        });
+        loop {
+            call = match self.attempt(call, attempt, bytes).await? {
+                AttemptEnd::Read => return Ok(()),
+                AttemptEnd::Adapted(call) => call,
+                AttemptEnd::Unusable(failure, call) => {
+                    let problem = stream_replaced(self.redact(&failure.message));
+                    listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
+                    (attempt.transfer, attempt.may_fall_back) = (TransferMode::Whole, false);
+                    call
+                }
+            };
+        }
+    }
+
+    /// Sends the request and reads the reply.
+    async fn attempt(
+        &self,
+        mut call: Box<RepeatableCall>,
+        attempt: ReplyAttempt<'_>,
+        bytes: &mut u64,
+    ) -> Result<AttemptEnd, UpstreamFailure> {
+        let ReplyAttempt { transfer, may_fall_back, time, listeners } = attempt;
+        let limits = CallDeadlines::of_transfer(&self.upstream, transfer, time.deadline);
+        limits.check_remaining()?;
+        let opening = OpenedCall { clock: time.clock, transfer, limits: &limits };
+        let opened = match &self.upstream.local_model {
+            Some(model) => {
+                let opened = model.open(call.request.clone(), &limits).await;
+                let (settings_left_out, profile) = (Vec::new(), call.options.profile.clone());
+                opened.map(|response| OpenedReply { response, settings_left_out, profile })
+            }
+            None => self.open(&mut call, opening, listeners.observed).await,
+        };
+        let OpenedReply { mut response, settings_left_out, profile } = match opened {
+            Err(failure) if may_fall_back && failure::mentions_streaming(&failure) => {
+                return Ok(AttemptEnd::Unusable(failure, call));
+            }
+            opened => opened?,
+        };
+        let mut unreported = settings_left_out;
+        unreported.retain(|name| !call.settings_left_out.contains(name));
+        if !unreported.is_empty() && !is_in_mid_turn(&call.request) {
+            let problem = left_out(ProblemKind::SettingsLeftOut, unreported.iter().map(String::as_str));
+            call.settings_left_out.extend(unreported);
+            listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
+        }
+        // A reply takes long. Its headers keep the whole buffer that they were read into.
+        response.headers_mut().clear();
+        let reply = ReplyReader::new(
+            self,
+            UnansweredCall { call, profile, transfer },
+            may_fall_back,
+            bytes,
+            listeners,
+        );
+        match reply.read(response, &limits, self.host()).await? {
+            BodyEnd::Unusable(failure, call) => return Ok(AttemptEnd::Unusable(failure, call)),
+            BodyEnd::Adapted(call) => return Ok(AttemptEnd::Adapted(call)),
+            BodyEnd::Early(rest) => _ = tokio::spawn(drain_body(rest)),
+            BodyEnd::Complete => {}
+        }
+        self.may_be_stale.store(true, Ordering::Relaxed);
+        Ok(AttemptEnd::Read)
+    }
+
+    /// Sends the request until there is an answer with status 200. Repeats it at once on a stale connection, and as
+    /// [`adapt`](Self::adapt) finds; every other repetition is the engine's decision.
+    async fn open(
+        &self,
+        call: &mut RepeatableCall,
+        opening: OpenedCall<'_>,
+        observed: &ObservedCall,
+    ) -> Result<OpenedReply, UpstreamFailure> {
+        let OpenedCall { clock, transfer, limits } = opening;
+        loop {
+            let profile = self.profile_for(&call.request.model);
+            let encoded = encode(self.upstream.dialect, &call.request, &profile, transfer)
+                .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
+            let sending = self.authorize(self.request(&encoded, transfer)?, limits).await?;
+            let address = shown_address(sending.url());
+            let bytes = sending.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len) as u64;
+            observed.report(|at| ModelCallEvent::Sent { at, bytes });
+            let sent = timeout_at(limits.first_byte, self.http.execute(sending)).await;
+            let response = match sent {
+                Err(_) => return Err(limits.expired(WaitPhase::FirstByte)),
+                // The pool's connection had been closed by the other side: nothing has come, so nothing is repeated
+                // that anyone has seen.
+                Ok(Err(error))
+                    if error.is_request()
+                        && !error.is_connect()
+                        && !error.is_timeout()
+                        && self.may_be_stale.swap(false, Ordering::Relaxed) =>
+                {
+                    continue;
+                }
+                Ok(Err(error)) => return Err(failure::from_transport(&error, self.host())),
+                Ok(Ok(response)) => response,
+            };
+            let status = response.status();
+            observed.report(|at| ModelCallEvent::HeadersReceived { at, status: status.as_u16() });
+            if status.is_success() {
+                let response = check_response(response, &self.secrets()).await?;
+                return Ok(OpenedReply { response, settings_left_out: encoded.settings_left_out, profile });
+            }
+            let headers = response.headers().clone();
+            // Before anything of it is shortened: half a key is half a key too much.
+            let body = self.redact(&error_body(response, limits).await);
+            let refusal = error_body::parse(&body);
+            let status_code = status.as_u16();
+            if self.adapt(call, &profile, &encoded.body, (status_code, &refusal)) {
+                continue;
+            }
+            if status.is_redirection() {
+                let to =
+                    headers.get(header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("somewhere else");
+                let message = format!("it redirects to {to}; set base_url to where it really is");
+                let failure = failure::without_status(FailureKind::Unsendable, message);
+                return Err(UpstreamFailure { status: Some(status_code), ..failure });
+            }
+            let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+            let answer = UpstreamErrorResponse {
+                status: status_code,
+                retry_after: text("retry-after"),
+                retry_after_ms: text("retry-after-ms"),
+                body: &body,
+                now: clock.now(),
+            };
+            let failure = failure::from_response(&answer, call.offered());
+            return Err(failure::with_address(failure, &format!("POST {address}")));
+        }
+    }
+
+    /// True if a call that was refused is another one by now, and to be made again: something is left out that the
+    /// [`LearnedProfile`] has learned from the refusal; a forced call is asked for in words; reasoning that cannot be read there is
+    /// not sent back; a model that could not write a call tries once more. Each at most once.
+    fn adapt(
+        &self,
+        call: &mut RepeatableCall,
+        profile: &UpstreamProfile,
+        body: &serde_json::Value,
+        (status, refusal): (u16, &UpstreamErrorBody),
+    ) -> bool {
+        let refused = RefusedRequest { model: &call.request.model, profile, tools: call.offered(), body };
+        if self.profile.learn(&refused, status, &refusal.text) {
+            return true;
+        }
+        if call.request.tool_choice.is_forced() && failure::mentions_tool_choice(status, &refusal.text) {
+            call.request = call.request.with_prompted_tool_choice();
+            return true;
+        }
+        if failure::is_unreadable_reasoning(status, &refusal.text) && call.without_reasoning.take() {
+            forget_provider_states(&mut call.request);
+            return true;
+        }
+        failure::is_failed_call(status, refusal) && call.after_failed_call.take()
+    }
+
+    /// The same for a refusal that came inside an answer with status 200, before anything else.
+    pub(super) fn adapt_to_error(&self, unanswered: &mut UnansweredCall, error: &UpstreamError) -> bool {
+        let UnansweredCall { call, profile, transfer } = unanswered;
+        // A model in this process gets the request as it is.
+        let Some(status) =
+            failure::refusal_status(error, call.offered()).filter(|_| self.upstream.local_model.is_none())
+        else {
+            return false;
+        };
+        let encoded = encode(self.upstream.dialect, &call.request, profile, *transfer);
+        encoded.is_ok_and(|encoded| {
+            self.adapt(call, profile, &encoded.body, (status, &failure::stream_error_body(error)))
+        })
+    }
+
+    fn request(
+        &self,
+        encoded: &EncodedRequest,
+        transfer: TransferMode,
+    ) -> Result<reqwest::Request, UpstreamFailure> {
+        let unsendable = |why: String| failure::without_status(FailureKind::Unsendable, why);
+        let accept = accept_header(self.upstream.dialect, transfer);
+        let headers = self.headers(accept, &encoded.headers)?;
+        let body = serde_json::to_vec(&encoded.body).map_err(|error| unsendable(error.to_string()))?;
+        self.http
+            .post(self.upstream.base_url.join(&encoded.path))
+            .headers(headers)
+            .body(body)
+            .build()
+            .map_err(|error| unsendable(error.to_string()))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RetryState {
+    Unused,
+    Used,
+}
+
+impl RetryState {
+    /// True the first time.
+    fn take(&mut self) -> bool {
+        std::mem::replace(self, Self::Used) == Self::Unused
+    }
+}
+
+/// A call that may have to be made again, and what has been tried.
+pub(super) struct RepeatableCall {
+    request: ModelRequest,
+    pub options: DecodeOptions,
+    /// Those that have been reported.
+    settings_left_out: Vec<String>,
+    without_reasoning: RetryState,
+    after_failed_call: RetryState,
+}
+
+impl RepeatableCall {
+    pub(super) fn offered(&self) -> ToolsInRequest {
+        if self.request.tools.is_empty() { ToolsInRequest::Absent } else { ToolsInRequest::Present }
+    }
+}
+
+/// A call that was answered with 200, and nothing of the reply has come yet.
+pub(super) struct UnansweredCall {
+    pub call: Box<RepeatableCall>,
+    /// The profile that it was encoded with.
+    profile: UpstreamProfile,
+    transfer: TransferMode,
+}
+
+/// End of an attempt.
+enum AttemptEnd {
+    /// The reply was read, to whatever end.
+    Read,
+    /// The request was refused inside an answer with 200, and is another one by now.
+    Adapted(Box<RepeatableCall>),
+    /// A stream that broke before its first content, if the reply may be asked for whole.
+    Unusable(UpstreamFailure, Box<RepeatableCall>),
+}
+
+/// Leaves out of a history what upstreams want back verbatim: it is rebuilt from text and calls.
+fn forget_provider_states(request: &mut ModelRequest) {
+    for message in &mut request.messages {
+        if let Message::Step(step) = message {
+            step.provider_state = None;
+        }
+    }
+}
+
+fn accept_header(dialect: Dialect, transfer: TransferMode) -> &'static str {
+    match (transfer, dialect) {
+        (TransferMode::Whole, _) => "application/json",
+        (TransferMode::Stream, Dialect::Ollama) => "application/x-ndjson",
+        (TransferMode::Stream, Dialect::BedrockConverse | Dialect::BedrockAnthropic) => {
+            "application/vnd.amazon.eventstream"
+        }
+        (TransferMode::Stream, _) => "text/event-stream",
+    }
+}
+
+/// One way to ask for a reply.
+#[derive(Clone, Copy)]
+struct ReplyAttempt<'a> {
+    transfer: TransferMode,
+    /// The reply may be asked for again if its stream breaks before its first content.
+    may_fall_back: bool,
+    time: CallTime<'a>,
+    listeners: ReplyListeners<'a>,
+}
+
+/// Circumstances in which a request is sent.
+#[derive(Clone, Copy)]
+struct OpenedCall<'a> {
+    clock: &'a TurnClock,
+    transfer: TransferMode,
+    limits: &'a CallDeadlines,
+}
+
+/// The finding that tells of a reply that is asked for again.
+fn stream_replaced(excerpt: String) -> StepProblem {
+    StepProblem { kind: ProblemKind::StreamReplaced, at: 0, excerpt, slot: None }
+}
+
+/// An answer with status 200.
+struct OpenedReply {
+    response: reqwest::Response,
+    settings_left_out: Vec<String>,
+    /// The profile that the request was encoded with.
+    profile: UpstreamProfile,
+}
+
+/// The tools that the upstream does not take, named once a turn.
+fn tools_left_out(request: &ModelRequest, tools_max: Option<u32>) -> Option<StepProblem> {
+    let taken = usize::try_from(tools_max?).unwrap_or(usize::MAX);
+    let beyond = request.tools.get(taken..).filter(|beyond| !beyond.is_empty())?;
+    let names = beyond.iter().map(|tool| tool.name.as_str());
+    (!is_in_mid_turn(request)).then(|| left_out(ProblemKind::ToolsLeftOut, names))
+}
+
+/// The request comes after results, or after what the user has said to them in mid-turn.
+fn is_in_mid_turn(request: &ModelRequest) -> bool {
+    let last_step = request.messages.iter().rev().find_map(|message| match message {
+        Message::Step(step) => Some(step),
+        Message::User(_) => None,
+    });
+    last_step.is_some_and(|step| !step.calls.is_empty())
+}
+
+/// A problem that names what was not sent.
+fn left_out<'a>(kind: ProblemKind, names: impl ExactSizeIterator<Item = &'a str>) -> StepProblem {
+    let more = names.len().saturating_sub(LEFT_OUT_NAMED_MAX);
+    let named: Vec<&str> = names.take(LEFT_OUT_NAMED_MAX).collect();
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    StepProblem { kind, at: 0, excerpt: format!("{}{more}", named.join(", ")), slot: None }
+}
