@@ -3,13 +3,14 @@
 use crate::program::ExternalProgram;
 use anyhow::{Context, Result};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Folder of the workspace.
 pub(crate) fn root() -> PathBuf {
-    // Of the sources that this program was built from: `cargo xtask` builds it anew where they have moved.
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask).to_owned()
+    // As cargo says when it starts this program: it is not built anew where the sources have moved together with `target`.
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let xtask = xtask.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    xtask.parent().unwrap_or(&xtask).to_owned()
 }
 
 /// The shared test vectors, if `THROUGHLINE_VECTORS` names them.
