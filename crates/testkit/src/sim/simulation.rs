@@ -66,8 +66,8 @@ struct Simulation<'t> {
     /// Random draws of what people think of; whether they answer is drawn separately.
     people_rng: SimRng,
     started: BTreeSet<(CallId, u32)>,
-    /// Arguments that the schema accepted, by call; only in this process.
-    accepted: BTreeSet<(CallId, String)>,
+    /// The latest check of arguments that was answered, by call, and whether the schema accepted them; only in this process.
+    checked: BTreeMap<(CallId, String), (u32, bool)>,
     /// Messages of the user that the machine has and has not taken in; dies with the process.
     queued: BTreeSet<UserMessageId>,
     /// Questions that running tools of this process have asked and that are not answered.
@@ -124,7 +124,7 @@ pub(super) fn simulate(
         message: AssistantMessage::default(),
         checker: InvariantChecker::default(),
         started: BTreeSet::new(),
-        accepted: BTreeSet::new(),
+        checked: BTreeMap::new(),
         queued: BTreeSet::new(),
         open_questions: BTreeSet::new(),
         answered_questions: BTreeSet::new(),
@@ -518,7 +518,7 @@ impl Simulation<'_> {
         self.outbox = Outbox::new();
         self.replies.clear();
         self.running.clear();
-        self.accepted.clear();
+        self.checked.clear();
         // An answer of a client that only the dead process had was never accepted.
         let ends = self.log.iter().filter(|event| matches!(event.kind, EventKind::ToolResult(_)));
         let ended: BTreeSet<&CallId> = ends.filter_map(|event| event.tool_id.as_ref()).collect();
@@ -713,11 +713,10 @@ impl Simulation<'_> {
         } else {
             ArgumentValidation::Valid
         };
-        // The latest verdict about a text counts, also after the same text was sent twice.
-        if verdict == ArgumentValidation::Valid {
-            self.accepted.insert((call.clone(), arguments.text));
-        } else {
-            self.accepted.remove(&(call.clone(), arguments.text));
+        // The verdict of the latest check of a text counts, also after the same text was sent twice.
+        let latest = self.checked.entry((call.clone(), arguments.text)).or_insert((version, false));
+        if version >= latest.0 {
+            *latest = (version, verdict == ArgumentValidation::Valid);
         }
         let unchecked = refused && self.mutant == Some(SimMutant::EditUnchecked);
         let verdict = if unchecked { ArgumentValidation::Valid } else { verdict };
@@ -740,7 +739,8 @@ impl Simulation<'_> {
     }
 
     fn check_accepted(&self, call: &CallId, arguments: &CallArguments) -> Result<(), BrokenInvariant> {
-        let accepted = self.accepted.contains(&(call.clone(), arguments.text.clone()));
+        let checked = self.checked.get(&(call.clone(), arguments.text.clone()));
+        let accepted = checked.is_some_and(|(_, accepted)| *accepted);
         // After a takeover a read runs again with the arguments that the old process had checked.
         if !accepted && self.epoch == 0 {
             return Err(format!("{call} is started with arguments that were not accepted"));
