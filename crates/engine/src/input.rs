@@ -42,7 +42,7 @@ pub enum TurnInput {
         validation: ArgumentValidation,
     },
     /// A check is held: the client that the tool was offered for is not back since a restart. It is answered once the client
-    /// is, or by then.
+    /// is back, or at `until`.
     CheckHeld {
         /// The call whose arguments are to be checked.
         call: CallId,

@@ -52,11 +52,16 @@ impl TurnMachine<'_> {
 
     pub(crate) fn report_held_check(&mut self, call: &CallId, version: u32) {
         let Some(handle) = self.record.find_call(call) else { return };
-        // It may have been cancelled meanwhile.
-        if !self.record.call(handle).is_sealed() {
+        let is_next = self.record.call(handle).is_sealed() && self.record.phase == TurnPhase::Settling;
+        let Some(check) = self.volatile.open_check(call, version) else { return };
+        if !is_next {
+            // A person is asked, or the model writes: that is what is waited for. A call may also have been cancelled.
+            if !self.record.call(handle).is_closed() {
+                let timer = TimerId::HeldCheck { call: call.clone(), version };
+                self.set_timer(timer, self.now + NOTIFY_AFTER_MS);
+            }
             return;
         }
-        let Some(check) = self.volatile.open_check(call, version) else { return };
         let until = check.held_until;
         if until.is_some() && !std::mem::replace(&mut check.is_hold_reported, true) {
             let waiting = EventKind::Waiting { reason: WaitReason::Client, since: None, until, why: None };

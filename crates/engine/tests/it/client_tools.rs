@@ -367,4 +367,16 @@ fn a_check_that_is_held_for_a_client_is_a_wait_that_is_told() {
     for (name, rest, expected) in cases {
         check(name, &format!("{HELD}\n{rest}"), expected);
     }
+    // It is the model that is waited for, or a person, until it is the client.
+    let streaming = "tools face:cosmetic:client; eager\nopen A face\nslow A\nseal A {}\nheld A 60000";
+    let rest = "+2000\ntimer held\nfinish tool_calls\n+2000\ntimer held";
+    check("held while the model writes", &format!("{streaming}\n{rest}"), "waiting client 56000");
+    let script = "tools page:write:client; continue\nopen A page\nseal A {}\nfinish tool_calls";
+    let asked = ScriptedTurn::run(script);
+    let mut after = asked.restarted_with(script, 2, |scripted| scripted.line("slow A"));
+    for line in ["held A 60000", "+2000", "timer held", "approve A", "+2000", "timer held"] {
+        after.line(line);
+    }
+    assert_eq!(after.lines, ["resumed 2", "answer A approve by user", "waiting client 56000"]);
+    assert_eq!(after.turn.waits_for(), Some(TurnWait::Client));
 }

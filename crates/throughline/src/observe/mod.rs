@@ -109,8 +109,7 @@ pub struct ModelCallFacts {
 }
 
 /// Progress of a model call. Each event occurs at most once per call, in this order, except that a request that is repeated
-/// at once, because it was refused for something that is left out now or its stream broke before anything had come, is
-/// [`Sent`](Self::Sent) again, and what follows comes anew. A call that is given up because the turn was stopped has no
+/// at once is [`Sent`](Self::Sent) again, and what follows comes anew. A call that is given up because the turn was stopped has no
 /// [`Ended`](Self::Ended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -71,7 +71,7 @@ impl ObservedCall {
 }
 
 /// The bytes of one reply on their way to the observer. They are held until the reply counts, since one that is asked for again
-/// is none of the turn. Whatever is held is passed on at the end, also for a call that is given up.
+/// is not part of the turn. Whatever is held is passed on at the end, also for a call that is given up.
 pub(crate) struct ObservedBytes(Option<RawReply>);
 
 struct RawReply {

@@ -264,7 +264,7 @@ impl UpstreamClient {
     }
 
     /// True if a call that was refused is another one by now, and to be made again: something is left out that the
-    /// [`LearnedProfile`] has learned from the refusal; a forced call is asked for in words; reasoning that cannot be read there is
+    /// [`LearnedProfile`](super::learned_profile::LearnedProfile) has learned from the refusal; a forced call is asked for in words; reasoning that cannot be read there is
     /// not sent back; a model that could not write a call tries once more. Each at most once.
     fn adapt(
         &self,

@@ -82,7 +82,6 @@ impl<'a> ReplyReader<'a> {
         bytes: &'a mut u64,
         listeners: ReplyListeners<'a>,
     ) -> Self {
-        *bytes = 0;
         Self {
             client,
             decoder: StepDecoder::new(client.upstream().dialect, unanswered.call.options.clone()),
@@ -97,6 +96,12 @@ impl<'a> ReplyReader<'a> {
         }
     }
 
+    /// Another reply takes its place.
+    fn discard(&mut self) {
+        self.raw.discard();
+        *self.bytes = 0;
+    }
+
     pub(super) async fn read(
         mut self,
         response: reqwest::Response,
@@ -104,13 +109,13 @@ impl<'a> ReplyReader<'a> {
         host: &str,
     ) -> Result<BodyEnd, UpstreamFailure> {
         let end = self.read_body(response, limits, host).await;
-        match (end, self.unanswered) {
+        match (end, self.unanswered.take()) {
             (Err(_), Some(unanswered)) if self.is_adapted => {
-                self.raw.discard();
+                self.discard();
                 Ok(BodyEnd::Adapted(unanswered.call))
             }
             (Err(failure), Some(unanswered)) if self.may_fall_back && failure.kind == FailureKind::Broken => {
-                self.raw.discard();
+                self.discard();
                 Ok(BodyEnd::Unusable(failure, unanswered.call))
             }
             (end, _) => end,
