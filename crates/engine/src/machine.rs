@@ -5,7 +5,7 @@
 
 use crate::action::{TurnAction, TurnOutput};
 use crate::event::{Event, EventKind};
-use crate::id::{ApprovalId, UnixMillis};
+use crate::id::{ApprovalId, EventSeq, UnixMillis};
 use crate::input::{ArgumentValidation, QueuedMessage, TimerId};
 use crate::policy::RememberRequest;
 use crate::record::{CallHandle, CallRecord, TurnRecord};
@@ -62,6 +62,12 @@ impl VolatileState {
         matches!(check.subject, CheckSubject::Arguments(version) if version == call.version).then_some(check)
     }
 
+    /// The hold of the check that a call waits for.
+    pub(crate) fn hold_of(&self, call: &CallRecord) -> Option<CheckHold> {
+        let check = self.check_of(call).filter(|check| call.is_sealed() && check.is_open())?;
+        check.hold
+    }
+
     /// A check that is not answered, by its number.
     pub(crate) fn open_check(&mut self, call: &CallId, version: u32) -> Option<&mut ArgumentCheck> {
         self.checks.get_mut(call).filter(|check| check.version == version && check.is_open())
@@ -75,8 +81,8 @@ pub(crate) struct SilenceWatch {
     pub since: UnixMillis,
     /// It has sent something in this try.
     pub has_begun: bool,
-    /// Its silence has been reported, and no timer runs until it is heard again.
-    pub is_reported: bool,
+    /// Its silence has been reported, last by this event, and no timer runs until it is heard again.
+    pub reported_by: Option<EventSeq>,
 }
 
 /// A text that people are shown otherwise than it is written.
@@ -97,18 +103,33 @@ pub(crate) struct ArgumentCheck {
     pub subject: CheckSubject,
     /// The call's turn has come, and it starts with the answer: until then nothing takes its place.
     pub is_for_start: bool,
-    /// It is held for a client that is expected back by then.
-    pub held_until: Option<UnixMillis>,
-    /// People have been notified that it is held.
-    pub is_hold_reported: bool,
+    /// It is held for a client that is expected back.
+    pub hold: Option<CheckHold>,
     /// The answer.
     pub validation: Option<ArgumentValidation>,
 }
 
+/// Hold of a check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckHold {
+    /// The client is expected back by then.
+    pub until: UnixMillis,
+    /// Whether people know.
+    pub report: HoldReport,
+}
+
+/// Whether people have been notified that a check is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HoldReport {
+    /// They will be at this time, if it is still what is waited for.
+    DueAt(UnixMillis),
+    /// They were, last by this event.
+    By(EventSeq),
+}
+
 impl ArgumentCheck {
     pub(crate) fn new(version: u32, subject: CheckSubject) -> Self {
-        let (is_for_start, is_hold_reported) = (false, false);
-        Self { version, subject, is_for_start, held_until: None, is_hold_reported, validation: None }
+        Self { version, subject, is_for_start: false, hold: None, validation: None }
     }
 
     pub(crate) fn is_open(&self) -> bool {

@@ -76,8 +76,8 @@ impl TurnMachine<'_> {
                 | StepEvent::Finish { .. }
         );
         if is_reply || self.volatile.silence.has_begun {
-            let heard = SilenceWatch { since: self.now, has_begun: true, is_reported: false };
-            if std::mem::replace(&mut self.volatile.silence, heard).is_reported {
+            let heard = SilenceWatch { since: self.now, has_begun: true, reported_by: None };
+            if std::mem::replace(&mut self.volatile.silence, heard).reported_by.is_some() {
                 self.set_timer(TimerId::ModelSilence { step, attempt }, self.now + SILENCE_NOTIFY_AFTER_MS);
             }
         }

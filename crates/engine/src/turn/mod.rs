@@ -116,6 +116,7 @@ impl Turn {
             TurnInput::Timer { id } => machine.timer(id),
         }
         machine.advance();
+        machine.renew_wait_notice();
         machine.volatile.just_checked = None;
     }
 
@@ -288,7 +289,8 @@ impl TurnMachine<'_> {
             TimerId::Tool { call, attempt } => self.tool_timed_out(&call, attempt),
             TimerId::ModelSilence { step, attempt } => self.report_model_silence(step, attempt),
             TimerId::RemoteCall { call, attempt } => self.report_client_wait(&call, attempt),
-            TimerId::HeldCheck { call, version } => self.report_held_check(&call, version),
+            // What follows every input does what is to be done.
+            TimerId::HeldCheck { .. } => {}
             TimerId::CancelGrace { call, attempt } => self.cancel_grace_expired(&call, attempt),
         }
     }

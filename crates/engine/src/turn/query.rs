@@ -2,6 +2,7 @@
 
 use super::Turn;
 use crate::id::ApprovalId;
+use crate::machine::HoldReport;
 use crate::record::{CallRecord, CallState, CallTarget, QuestionResolution, TurnPhase};
 use throughline_wire::{CallId, CallOutcome};
 
@@ -38,7 +39,7 @@ pub enum ClientCallState {
 pub enum TurnWait {
     /// A person, who is asked; calls of clients may be open as well.
     Person,
-    /// Clients that run calls of it.
+    /// Clients: they run calls of it, or are not back since a restart and its next call is one of theirs.
     Client,
 }
 
@@ -74,7 +75,7 @@ impl Turn {
     }
 
     fn is_hold_reported(&self, call: &CallRecord) -> bool {
-        self.volatile.check_of(call).is_some_and(|check| check.is_hold_reported && check.is_open())
+        self.volatile.hold_of(call).is_some_and(|hold| matches!(hold.report, HoldReport::By(_)))
     }
 
     /// Looks up the state of a question.

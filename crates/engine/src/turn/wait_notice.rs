@@ -1,11 +1,14 @@
 //! Notices of waits: for an upstream that has not begun or has gone silent, a client that has not answered, a log that was
-//! slow. Once for each wait, and only when it is long enough to be noticed; nothing else depends on it.
+//! slow. Only when it is long enough to be noticed, and once more if another event of the turn has ended the notice though the
+//! wait goes on; nothing else depends on it.
 
 use crate::event::{EventKind, WaitReason};
 use crate::id::UnixMillis;
 use crate::input::TimerId;
-use crate::machine::{NOTIFY_AFTER_MS, SILENCE_NOTIFY_AFTER_MS, SilenceWatch, TurnMachine};
-use crate::record::TurnPhase;
+use crate::machine::{
+    ArgumentCheck, CheckHold, HoldReport, NOTIFY_AFTER_MS, SILENCE_NOTIFY_AFTER_MS, SilenceWatch, TurnMachine,
+};
+use crate::record::{CallHandle, CallRecord, CallState, TurnPhase};
 use crate::tool::CallRunner;
 use crate::wording;
 use throughline_wire::CallId;
@@ -13,21 +16,23 @@ use throughline_wire::CallId;
 impl TurnMachine<'_> {
     /// The timer runs once for many pieces of a reply: what was heard meanwhile only sets it anew.
     pub(crate) fn report_model_silence(&mut self, step: u32, attempt: u32) {
-        let SilenceWatch { since, has_begun, is_reported } = self.volatile.silence;
-        if is_reported || self.record.reply_of(step, attempt).is_none() {
+        let SilenceWatch { since, has_begun, reported_by } = self.volatile.silence;
+        if reported_by.is_some() || self.record.reply_of(step, attempt).is_none() {
             return;
         }
-        let (reason, after_ms) = if has_begun {
-            (WaitReason::Silence, SILENCE_NOTIFY_AFTER_MS)
-        } else {
-            (WaitReason::FirstByte, NOTIFY_AFTER_MS)
-        };
+        let after_ms = if has_begun { SILENCE_NOTIFY_AFTER_MS } else { NOTIFY_AFTER_MS };
         if self.now < since + after_ms {
             return self.set_timer(TimerId::ModelSilence { step, attempt }, since + after_ms);
         }
-        self.volatile.silence.is_reported = true;
+        self.emit_silence();
+    }
+
+    fn emit_silence(&mut self) {
+        let SilenceWatch { since, has_begun, .. } = self.volatile.silence;
+        let reason = if has_begun { WaitReason::Silence } else { WaitReason::FirstByte };
         let waiting = EventKind::Waiting { reason, since: Some(since), until: None, why: None };
         self.emit(self.step_target(), waiting);
+        self.volatile.silence.reported_by = Some(self.record.seq);
     }
 
     pub(crate) fn report_client_wait(&mut self, call: &CallId, attempt: u32) {
@@ -43,30 +48,60 @@ impl TurnMachine<'_> {
     }
 
     pub(crate) fn check_held(&mut self, call: &CallId, version: u32, until: UnixMillis) {
+        let due_at = self.now + NOTIFY_AFTER_MS;
         let Some(check) = self.volatile.open_check(call, version) else { return };
-        if check.held_until.replace(until).is_none() {
-            let timer = TimerId::HeldCheck { call: call.clone(), version };
-            self.set_timer(timer, self.now + NOTIFY_AFTER_MS);
+        if let Some(hold) = &mut check.hold {
+            hold.until = until;
+            return;
+        }
+        check.hold = Some(CheckHold { until, report: HoldReport::DueAt(due_at) });
+        self.set_timer(TimerId::HeldCheck { call: call.clone(), version }, due_at);
+    }
+
+    /// Writes the notice of a wait that has become what is waited for, or that another event has ended though it goes on.
+    pub(crate) fn renew_wait_notice(&mut self) {
+        match self.record.phase {
+            TurnPhase::Streaming(_) => self.renew_silence(),
+            TurnPhase::Settling => self.report_hold(),
+            _ => {}
         }
     }
 
-    pub(crate) fn report_held_check(&mut self, call: &CallId, version: u32) {
-        let Some(handle) = self.record.find_call(call) else { return };
-        let is_next = self.record.call(handle).is_sealed() && self.record.phase == TurnPhase::Settling;
-        let Some(check) = self.volatile.open_check(call, version) else { return };
-        if !is_next {
-            // A person is asked, or the model writes: that is what is waited for. A call may also have been cancelled.
-            if !self.record.call(handle).is_closed() {
-                let timer = TimerId::HeldCheck { call: call.clone(), version };
-                self.set_timer(timer, self.now + NOTIFY_AFTER_MS);
-            }
+    fn renew_silence(&mut self) {
+        let reported_by = self.volatile.silence.reported_by;
+        if reported_by.is_some_and(|event| event != self.record.seq) && !self.is_card_active() {
+            self.emit_silence();
+        }
+    }
+
+    fn report_hold(&mut self) {
+        let is_held = |check: &ArgumentCheck| check.is_open() && check.hold.is_some();
+        if !self.volatile.checks.values().any(is_held) || self.is_card_active() {
             return;
         }
-        let until = check.held_until;
-        if until.is_some() && !std::mem::replace(&mut check.is_hold_reported, true) {
-            let waiting = EventKind::Waiting { reason: WaitReason::Client, since: None, until, why: None };
-            self.emit(self.call_target(handle), waiting);
+        let held: Vec<(CallHandle, CheckHold)> = self
+            .calls_of_step()
+            .into_iter()
+            .filter_map(|handle| Some((handle, self.volatile.hold_of(self.record.call(handle))?)))
+            .collect();
+        if held.iter().any(|(_, hold)| hold.report == HoldReport::By(self.record.seq)) {
+            return;
         }
+        let is_due = |hold: &CheckHold| !matches!(hold.report, HoldReport::DueAt(at) if at > self.now);
+        let Some((handle, hold)) = held.into_iter().find(|(_, hold)| is_due(hold)) else { return };
+        let until = Some(hold.until);
+        let waiting = EventKind::Waiting { reason: WaitReason::Client, since: None, until, why: None };
+        self.emit(self.call_target(handle), waiting);
+        if let Some(check) = self.volatile.checks.get_mut(&self.record.call(handle).id) {
+            check.hold = Some(CheckHold { report: HoldReport::By(self.record.seq), ..hold });
+        }
+    }
+
+    /// A call runs, or a person is asked about one: its card says so.
+    fn is_card_active(&self) -> bool {
+        let is_active =
+            |call: &CallRecord| matches!(call.state, CallState::Running(_) | CallState::AwaitingApproval(_));
+        self.calls_of_step().into_iter().any(|handle| is_active(self.record.call(handle)))
     }
 
     pub(crate) fn report_slow_log(&mut self, ms: u64) {

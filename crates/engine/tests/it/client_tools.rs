@@ -369,14 +369,59 @@ fn a_check_that_is_held_for_a_client_is_a_wait_that_is_told() {
     }
     // It is the model that is waited for, or a person, until it is the client.
     let streaming = "tools face:cosmetic:client; eager\nopen A face\nslow A\nseal A {}\nheld A 60000";
-    let rest = "+2000\ntimer held\nfinish tool_calls\n+2000\ntimer held";
-    check("held while the model writes", &format!("{streaming}\n{rest}"), "waiting client 56000");
+    check(
+        "held while the model writes",
+        &format!("{streaming}\n+2000\ntimer held\nfinish tool_calls"),
+        "waiting client 58000",
+    );
     let script = "tools page:write:client; continue\nopen A page\nseal A {}\nfinish tool_calls";
     let asked = ScriptedTurn::run(script);
     let mut after = asked.restarted_with(script, 2, |scripted| scripted.line("slow A"));
-    for line in ["held A 60000", "+2000", "timer held", "approve A", "+2000", "timer held"] {
+    for line in ["held A 60000", "+2000", "timer held", "approve A"] {
         after.line(line);
     }
-    assert_eq!(after.lines, ["resumed 2", "answer A approve by user", "waiting client 56000"]);
+    assert_eq!(after.lines, ["resumed 2", "answer A approve by user", "waiting client 58000"]);
     assert_eq!(after.turn.waits_for(), Some(TurnWait::Client));
+}
+
+// An event ends the notice of a wait; where the wait goes on, people are told again, and once for both of two calls.
+#[test]
+fn a_hold_is_told_again_when_another_event_has_ended_its_notice() {
+    const HELD: &str = "tools page:read:client r:read
+         open A r
+         seal A {}
+         open B page
+         slow B
+         seal B {}
+         open C page
+         slow C
+         seal C {}
+         finish tool_calls
+         held B 60000
+         held C 60000";
+    let told = "waiting client 58000";
+    let cases = [
+        (
+            "while ours runs, that is what is waited for",
+            "+2000\ntimer held\nprogress A 1",
+            "progress A".to_owned(),
+        ),
+        ("until it ends", "+2000\ntimer held\nok A x", format!("result A success x\n{told}")),
+        (
+            "and again",
+            "ok A x\n+2000\ntimer held\nsay Hm\nlog was slow\nsay Hm",
+            format!("result A success x\n{told}\nwaiting store\n{told}"),
+        ),
+        (
+            "the second, when the first is back",
+            "ok A x\n+2000\ntimer held\nchecked B\nclient B {\"status\":\"success\"}",
+            format!("result A success x\n{told}\nstart B\n! offer B to page\nresult B success\n{told}"),
+        ),
+    ];
+    for (name, rest, expected) in cases {
+        let scripted = check(name, &format!("{HELD}\n{rest}"), &format!("start A early\n{expected}"));
+        let is_told = expected.ends_with(told);
+        assert_eq!(scripted.turn.waits_for(), is_told.then_some(TurnWait::Client), "{name}");
+        assert_eq!(scripted.message().waiting.is_some(), is_told, "{name}");
+    }
 }

@@ -1669,6 +1669,13 @@ fn a_silent_upstream_and_a_silent_client_are_told() {
     );
     let silences = "timer silence\ntext Hi\ntimer silence\ntext !\ntimer silence";
     assert_eq!(silence(silences), [FirstByte, Silence, Silence]);
+    let early = "tools r:read; eager\nopen A r\nseal A {}\ntimer silence\ntimer silence";
+    assert_eq!(reasons(&format!("{early}\nprogress A 1")), [Silence], "its card says that it runs");
+    assert_eq!(
+        reasons(&format!("{early}\nok A x")),
+        [Silence, Silence],
+        "the end of a call ends the notice only"
+    );
     let waits = "tools page:write:client; approve\nopen A page\nseal A {}\nfinish tool_calls";
     assert_eq!(reasons(&format!("{waits}\ntimer elsewhere")), [Client]);
     let answered = r#"client A {"status":"success"}"#;

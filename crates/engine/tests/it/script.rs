@@ -19,6 +19,7 @@
 //! declares page f2          a client declares its tool otherwise, which the next check finds; `withdraws page`
 //! approve all | approve A | deny A reason | deny-and-stop A reason | cancel | cancel A | http 429 2000 | timer retry | too long
 //! invalid A message         the next schema check of A fails; `slow A` = it is answered by `checked A`, and perhaps `held A 60000` for a client
+//! log was slow              the log took its time
 //! ```
 
 use std::collections::BTreeMap;
@@ -387,6 +388,7 @@ impl ScriptedTurn {
                 let id = id.cloned().expect("such a timer");
                 self.fire_timer(&id);
             }
+            "log" => self.apply(TurnInput::LogDelayed { ms: 1_500 }),
             "slow" => drop(self.slow.insert(who.into(), None)),
             "held" => {
                 let until = self.now + tail.parse::<i64>().expect("milliseconds");

@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 
 /// Notice of a turn that was ended to make room, over this limit.
 fn evicted_text(limit: &str) -> String {
-    format!("Ended by the server: nobody went on with this turn, and newer ones wait ({limit}).")
+    format!("Ended by the server: what this turn waited for did not come, and newer ones wait ({limit}).")
 }
 
 /// Reason of a denial where as many questions wait as may, by this limit.
@@ -40,7 +40,7 @@ const END_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WaitsFor {
-    /// Results of calls that a client runs.
+    /// Results of calls that a client runs, or the client itself: it is not back since a restart and is to run the next call.
     ToolResults,
     /// A person's answer to a question.
     Approval,
@@ -93,13 +93,13 @@ impl Hub {
 
     /// The turn waits for this from now on, or goes on, as it says itself.
     pub(super) fn set_wait(&self, turn: &TurnId, wait: Option<TurnWait>) {
-        match wait {
-            // A request is about to give it what it waits for.
-            Some(_) if self.turns().get(turn).is_some_and(|entry| entry.is_resuming) => {}
-            Some(wait) => self.park_for(turn, wait.into()),
+        match wait.map(WaitsFor::from) {
+            // A request is about to give it that.
+            Some(wait) if self.turns().get(turn).is_some_and(|entry| entry.resuming == Some(wait)) => {}
+            Some(wait) => self.park_for(turn, wait),
             None => {
                 if let Some(entry) = self.turns().get_mut(turn) {
-                    entry.is_resuming = false;
+                    entry.resuming = None;
                     entry.parked.take_if(|parked| !parked.evicted);
                 }
             }
@@ -120,7 +120,7 @@ impl Hub {
         let mut turns = self.turns();
         let number = turns.parked_counter + 1;
         let Some(entry) = turns.get_mut(turn) else { return };
-        entry.is_resuming = false;
+        entry.resuming = None;
         if let Some(parked) = &mut entry.parked {
             parked.waits_for = waits_for;
             return;
@@ -184,8 +184,7 @@ impl Hub {
             turns.check_capacity(limit_key, self.0.limits.turns_per_key_max)?;
         }
         if let Some(entry) = turns.get_mut(turn) {
-            entry.parked = None;
-            entry.is_resuming = true;
+            entry.resuming = entry.parked.take().map(|parked| parked.waits_for);
         }
         Ok(UnparkOutcome::Running)
     }

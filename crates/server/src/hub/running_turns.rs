@@ -38,8 +38,8 @@ pub(super) struct TurnEntry {
     pub control: TurnControl,
     /// Since when, and for what, it waits for a person or a client alone; `None` = it runs.
     pub parked: Option<ParkedState>,
-    /// True while a request that took it back gives it what it waits for.
-    pub is_resuming: bool,
+    /// What a request that took it back is giving it.
+    pub resuming: Option<WaitsFor>,
     /// True if it has messages that are stored until its end.
     pub has_stored_messages: bool,
     /// Those that look at it now.
@@ -162,7 +162,7 @@ impl Hub {
             info,
             control: control.clone(),
             parked: None,
-            is_resuming: false,
+            resuming: None,
             has_stored_messages: false,
             viewers: 0,
             finalized: finalized.clone(),

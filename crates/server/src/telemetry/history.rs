@@ -113,17 +113,18 @@ impl CallHistory {
         if queue.truncated.contains(&id) {
             return;
         }
-        if queue.raw_bytes + bytes.len() > RAW_BYTES_WAITING_MAX {
+        let room = RAW_BYTES_WAITING_MAX.saturating_sub(queue.raw_bytes);
+        let (fits, rest) = bytes.split_at(bytes.len().min(room));
+        if !fits.is_empty() {
+            queue.raw_bytes += fits.len();
+            match queue.raw.back_mut().filter(|(_, last, _)| *last == id) {
+                Some((_, _, waiting)) => waiting.extend_from_slice(fits),
+                None => queue.raw.push_back((user.to_owned(), id.clone(), fits.to_vec())),
+            }
+        }
+        if !rest.is_empty() {
             tracing::warn!(turn_id = id.turn_id.as_str(), step = id.step, "raw_bytes_cut");
             queue.truncate(user.to_owned(), id);
-            drop(queue);
-            self.0.queued.notify_one();
-            return;
-        }
-        queue.raw_bytes += bytes.len();
-        match queue.raw.back_mut().filter(|(_, last, _)| *last == id) {
-            Some((_, _, held)) => held.extend_from_slice(bytes),
-            None => queue.raw.push_back((user.to_owned(), id, bytes.to_vec())),
         }
         drop(queue);
         self.0.queued.notify_one();

@@ -269,6 +269,9 @@ fn asker(seen: &SeenRequest) -> ModelScript {
         Some(SeenMessage::User { text, .. }) if text == "Form" => {
             ModelScript::new().call("form_fill", json!({}))
         }
+        Some(SeenMessage::User { text, .. }) if text == "Press" => {
+            ModelScript::new().call("client_press", json!({}))
+        }
         _ => clockmaker(seen),
     }
 }
@@ -375,6 +378,31 @@ async fn a_turn_that_is_answered_counts_again() {
     // It can be stopped, and is gone then.
     assert_eq!(server.post(&format!("/v1/turns/{other}/cancel"), json!({})).await.0, 202);
     eventually("none is left", async || open_turns(&server).await.is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_turn_that_is_answered_and_then_waits_for_a_client_is_parked_again() {
+    let server = serve_asking(ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() }).await;
+    let tools = json!({"tools": [{"name": "client.press", "effect": "write"}]});
+    let declared =
+        server.client().put(server.url("/v1/clients/page-1/tools")).json(&tools).send().await.unwrap();
+    assert_eq!(declared.status(), 200);
+    let text = |messages: Value| json!({"model": "default:text", "stream": true, "messages": messages});
+    let asked = check_stream(&post(&server, text(user("Press"))).await.bytes().await.unwrap()).content;
+    assert!(asked.contains("tlq_"), "{asked}");
+    let yes = json!([{"role": "user", "content": "Press"}, {"role": "assistant", "content": asked},
+        {"role": "user", "content": "yes"}]);
+    // Its answer is open, and nothing of it runs here.
+    let went_on = post(&server, text(yes)).await;
+    let turn = went_on.headers()["throughline-turn-id"].to_str().unwrap().to_owned();
+    let waits = [(turn.clone(), Some("tool_results".to_owned()))];
+    eventually("it waits for the page", async || open_turns(&server).await == waits).await;
+    assert_eq!(answer(&server, user("Hi")).await.1.content, "Hello.");
+    let events = server.follow(&turn, 0).await.until("tool_start").await;
+    let call = events.last().unwrap().data["tool_id"].as_str().unwrap().to_owned();
+    let result = json!({"status": "success", "output": "12:30"});
+    assert_eq!(server.post(&format!("/v1/turns/{turn}/calls/{call}/result"), result).await.0, 200);
+    assert!(check_stream(&went_on.bytes().await.unwrap()).content.ends_with("It is 12:30."));
 }
 
 #[tokio::test]

@@ -207,6 +207,7 @@ impl TurnDriver {
             RunningTools::new(&start.turn_id, &setup.tools, executor, &setup.limits, offloader.clone());
         let mut out = TurnOutput::default();
         let mut machine = Turn::restore_shared(spec.clone(), &logged, &provider_states);
+        let clock = clock.no_earlier_than(machine.last_event_at());
         machine.resume(claim.epoch.0, clock.now(), &mut out);
         let mut driver = TurnDriver {
             machine,

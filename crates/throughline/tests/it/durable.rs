@@ -444,38 +444,50 @@ fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_clien
     }
 }
 
-// Its page is closed for good: the call is not held for ever.
+// Its page is closed for good: the call is not held for ever. The clock of the dead process may have been ahead.
 #[test]
 fn a_client_that_does_not_come_back_to_the_next_process_is_waited_for_as_long_as_its_grace() {
     const GRACE: Duration = Duration::from_secs(60);
-    let runtime = Runtime::new().unwrap();
-    let server = runtime.block_on(serve_press("Nobody."));
-    let log = MemoryLog::default();
-    let build = || support::builder(&server, CHAT).log(Arc::new(log.clone())).approval(ApprovalMode::Ask);
-    let stored = dies_pressing(build, "");
-    let message = process().block_on(async {
-        let app = build().build().unwrap();
-        let resumed_at = tokio::time::Instant::now();
-        let mut turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
-        let question = until(&mut turn, open_question).await;
-        // Whoever changes the arguments is not kept waiting.
-        let control = turn.control();
-        let mut edit = ApprovalResponse::approve();
-        edit.arguments = Some(json!({"hard": true}));
-        assert!(matches!(control.decide(question.clone(), edit).await, ApprovalOutcome::Invalid { .. }));
-        let _ = control.decide(question, ApprovalResponse::approve()).await;
-        tokio::time::pause();
-        until(&mut turn, |message| message.waiting.as_ref()?.until).await;
-        assert_eq!(turn.message().waiting.as_ref().unwrap().reason, WaitReason::Client);
-        assert_eq!(control.next_wait(None).await, Some(Some(TurnWait::Client)), "nothing of it runs here");
-        until(&mut turn, |message| message.calls().next()?.error.clone()).await;
-        assert!(resumed_at.elapsed() >= GRACE, "it was waited for");
-        tokio::time::resume();
-        turn.finish().await
-    });
-    let card = message.calls().next().unwrap();
-    let code = card.error.as_ref().map(|error| error.code.as_str());
-    assert_eq!((code, card.attempts, message.text().as_str()), (Some("no_viewer"), 0, "Nobody."));
+    for ahead_ms in [0, 3_600_000] {
+        let runtime = Runtime::new().unwrap();
+        let server = runtime.block_on(serve_press("Nobody."));
+        let build = |log: &MemoryLog| {
+            support::builder(&server, CHAT).log(Arc::new(log.clone())).approval(ApprovalMode::Ask)
+        };
+        let log = MemoryLog::default();
+        let stored = dies_pressing(|| build(&log), "");
+        let message = process().block_on(async {
+            let log = with_another_clock(&log, stored.start.turn_id.as_str(), ahead_ms).await;
+            let app = build(&log).build().unwrap();
+            let resumed_at = tokio::time::Instant::now();
+            let mut turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
+            let question = until(&mut turn, open_question).await;
+            // Whoever changes the arguments is not kept waiting.
+            let control = turn.control();
+            let mut edit = ApprovalResponse::approve();
+            edit.arguments = Some(json!({"hard": true}));
+            let edited = control.decide(question.clone(), edit).await;
+            assert!(matches!(edited, ApprovalOutcome::Invalid { .. }), "{edited:?}");
+            let _ = control.decide(question, ApprovalResponse::approve()).await;
+            tokio::time::pause();
+            let approved_at = tokio::time::Instant::now();
+            until(&mut turn, |message| message.waiting.as_ref()?.until).await;
+            assert!(approved_at.elapsed() < GRACE / 2, "{:?}", approved_at.elapsed());
+            assert_eq!(turn.message().waiting.as_ref().unwrap().reason, WaitReason::Client);
+            assert_eq!(
+                control.next_wait(None).await,
+                Some(Some(TurnWait::Client)),
+                "nothing of it runs here"
+            );
+            until(&mut turn, |message| message.calls().next()?.error.clone()).await;
+            assert!(resumed_at.elapsed() >= GRACE, "it was waited for");
+            tokio::time::resume();
+            turn.finish().await
+        });
+        let card = message.calls().next().unwrap();
+        let code = card.error.as_ref().map(|error| error.code.as_str());
+        assert_eq!((code, card.attempts, message.text().as_str()), (Some("no_viewer"), 0, "Nobody."));
+    }
 }
 
 // It may have been run, so it stays offered; a person has allowed that definition and no other.

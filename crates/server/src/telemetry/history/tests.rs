@@ -118,7 +118,13 @@ async fn an_answer_that_came_faster_than_it_could_be_written_is_told_as_a_beginn
     history.record_raw("ada", answer("t", 1), b"nothing behind a hole");
     history.record_raw("ada", answer("t", 2), b"whole");
     history.wait_flushed().await;
+    // A reply may come in one piece.
+    history.record_raw("ada", answer("t", 3), &vec![b'x'; RAW_BYTES_WAITING_MAX + 1]);
+    history.wait_flushed().await;
     let kept = catalog.raw_of_turn("ada", "t").await.unwrap();
     let kept: Vec<_> = kept.iter().map(|row| (row.id.step, row.bytes, row.extent)).collect();
-    assert_eq!(kept, [(1, 15, RawExtent::Truncated), (2, 5, RawExtent::Complete)]);
+    let one_piece = RAW_BYTES_WAITING_MAX as u64;
+    let expected =
+        [(1, 15, RawExtent::Truncated), (2, 5, RawExtent::Complete), (3, one_piece, RawExtent::Truncated)];
+    assert_eq!(kept, expected);
 }
