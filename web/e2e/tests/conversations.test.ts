@@ -53,12 +53,20 @@ test("the list stands beside the chat, is hidden, and stays hidden", async () =>
   await expect
     .poll(() => page.locator("[aria-current=page]").filter({ hasText: "Zebra crossing" }).count())
     .toBe(1);
-  await page.getByRole("button", { name: "Conversations", exact: true }).click();
+  const focused = (): Promise<string | undefined> =>
+    page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? undefined);
+  // Whoever looks for the list finds it, and does not close it.
+  await page.getByRole("button", { name: "Search conversations" }).click();
+  expect(await focused()).toBe("Search messages");
+  await page.getByRole("button", { name: "Hide the list" }).click();
+  const opener = page.getByRole("button", { name: "Conversations", exact: true });
+  expect([await focused(), await opener.getAttribute("aria-expanded")]).toEqual(["Conversations", "false"]);
   await page.reload();
   await page.getByRole("heading", { name: "Zebra crossing", level: 1 }).waitFor();
   expect(await page.locator("aside.conversations").count()).toBe(0);
-  await page.getByRole("button", { name: "Conversations", exact: true }).click();
+  await opener.click();
   await row(page, "Zebra crossing").waitFor();
+  await expect.poll(focused).toBe("Search messages");
 });
 
 test("a conversation is renamed in place, pinned, put into a folder, tagged and archived", async () => {

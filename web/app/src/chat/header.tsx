@@ -1,5 +1,5 @@
-import { PanelLeft, SquarePen } from "lucide-react";
-import { useSyncExternalStore } from "react";
+import { PanelLeft, Search, SquarePen } from "lucide-react";
+import { type RefObject, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
 import { Link } from "../shell/link.tsx";
 import { IconButton } from "../ui/icon-button.tsx";
@@ -7,15 +7,29 @@ import type { Offer } from "./composer/offer.ts";
 import { useChat } from "./context.tsx";
 import { PickerButton } from "./picker/button.tsx";
 
+interface HeaderProps {
+  offer: Offer | undefined;
+  /** The list of conversations stands beside the chat. */
+  isListBeside: boolean;
+  /** Shows the list, or goes to its search if it stands there. */
+  openList(): void;
+  opener: RefObject<HTMLButtonElement | null>;
+}
+
 /** What is talked about, and with which model. */
-export function Header({ offer, openList }: { offer: Offer | undefined; openList(): void }) {
+export function Header({ offer, isListBeside, openList, opener }: HeaderProps) {
   const words = useWords();
   const { conversation } = useChat();
   const { title, phase } = useSyncExternalStore(conversation.subscribe, conversation.get);
   return (
     <header className="flex h-13 flex-none items-center gap-2 border-b border-line pe-4 ps-3 min-[720px]:pe-6">
-      <IconButton label={words.conversations} onClick={openList}>
-        <PanelLeft aria-hidden size={18} />
+      <IconButton
+        ref={opener}
+        label={isListBeside ? words.searchConversations : words.conversations}
+        aria-expanded={isListBeside ? undefined : false}
+        onClick={openList}
+      >
+        {isListBeside ? <Search aria-hidden size={17} /> : <PanelLeft aria-hidden size={18} />}
       </IconButton>
       <h1 dir="auto" className="min-w-0 flex-1 truncate text-start text-[15px] font-semibold">
         {phase === "new" ? words.newConversation : title || words.newConversation}

@@ -20,6 +20,7 @@ import { useClient, useSession } from "../session/context.tsx";
 import { go, hash, onPath, path } from "../shell/router.ts";
 import { tab } from "../shell/tab.ts";
 import { failed } from "../ui/failed.ts";
+import { useLateFocus } from "../ui/late-focus.ts";
 import { later } from "../ui/later.tsx";
 import { soundsOf } from "../voice/live.ts";
 import { Attachments } from "./composer/attachments.ts";
@@ -87,6 +88,16 @@ export default function ChatView() {
   const isTemporary = useSyncExternalStore(temporary.subscribe, temporary.get);
   const isWide = useIsWide();
   const isListShown = useSyncExternalStore(conversationsShown.subscribe, conversationsShown.get) === "shown";
+  const search = useLateFocus();
+  const opener = useRef<HTMLButtonElement>(null);
+  const showList = (): void => {
+    conversationsShown.set("shown");
+    search.focus();
+  };
+  const hideList = (): void => {
+    conversationsShown.set("hidden");
+    opener.current?.focus();
+  };
   useEffect(() => stick.current?.rest(isNew), [isNew, stick]);
   useEffect(() => {
     const seen = (): void => {
@@ -119,16 +130,17 @@ export default function ChatView() {
           <Sidebar
             missed={isWide ? "inline" : isListOpen ? "above" : "nowhere"}
             conversation={conversation}
+            search={search}
             isOpen={isListOpen}
-            close={() => setListOpen(false)}
+            close={() => (isWide ? hideList() : setListOpen(false))}
           />
         </div>
         <div className="flex min-h-0 min-w-0 flex-1 flex-col">
           <Header
             offer={offer}
-            openList={() =>
-              isWide ? conversationsShown.set(isListShown ? "hidden" : "shown") : setListOpen(true)
-            }
+            isListBeside={isWide && isListShown}
+            openList={() => (isWide ? showList() : setListOpen(true))}
+            opener={opener}
           />
           {(state.isTemporary || (isNew && isTemporary)) && <TemporaryNotice id={state.id} />}
           <div className={isNew ? "first-run" : "flex min-h-0 flex-1 flex-col"}>

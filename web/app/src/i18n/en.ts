@@ -47,6 +47,7 @@ export const en = {
 
   // Conversations
   conversations: "Conversations",
+  searchConversations: "Search conversations",
   newConversation: "New conversation",
   noResults: "No results",
   remove: "Delete",

@@ -36,6 +36,7 @@ export const zh: Words = {
 
   // 对话列表
   conversations: "对话列表",
+  searchConversations: "搜索对话",
   newConversation: "新对话",
   noResults: "没有找到结果",
   remove: "删除",

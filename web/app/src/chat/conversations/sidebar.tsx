@@ -1,4 +1,4 @@
-import { MessageCircleDashed, SquarePen, X } from "lucide-react";
+import { MessageCircleDashed, PanelLeftClose, SquarePen, X } from "lucide-react";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { useIsWide } from "../../avatar/avatar.tsx";
 import { useWords } from "../../i18n/use.ts";
@@ -7,6 +7,7 @@ import { useClient } from "../../session/context.tsx";
 import { Link } from "../../shell/link.tsx";
 import { go } from "../../shell/router.ts";
 import { IconButton } from "../../ui/icon-button.tsx";
+import type { LateFocus } from "../../ui/late-focus.ts";
 import type { ConversationStore } from "../model/conversation.ts";
 import { Hits } from "./hits.tsx";
 import { ConversationList, type ListState } from "./model/list.ts";
@@ -22,13 +23,15 @@ const SEARCH_WAIT_MS = 200;
 
 interface SidebarProps {
   conversation: ConversationStore;
+  /** Its search field. */
+  search: LateFocus;
   /** On a narrow screen, where it is a drawer. */
   isOpen: boolean;
   close(): void;
 }
 
 /** The conversations there are: beside the chat, or in a drawer where there is no room. */
-export default function Sidebar({ conversation, isOpen, close }: SidebarProps) {
+export default function Sidebar({ conversation, search, isOpen, close }: SidebarProps) {
   const words = useWords();
   const isWide = useIsWide();
   const isShown = useSyncExternalStore(conversationsShown.subscribe, conversationsShown.get) === "shown";
@@ -43,7 +46,7 @@ export default function Sidebar({ conversation, isOpen, close }: SidebarProps) {
     if (!isShown) return null;
     return (
       <aside aria-label={words.conversations} className="conversations">
-        <List list={list} conversation={conversation} done={() => undefined} />
+        <List list={list} conversation={conversation} search={search} done={() => undefined} hide={close} />
       </aside>
     );
   }
@@ -55,7 +58,7 @@ export default function Sidebar({ conversation, isOpen, close }: SidebarProps) {
       aria-label={words.conversations}
       className="drawer"
     >
-      {isOpen && <List list={list} conversation={conversation} done={close} isDrawer />}
+      {isOpen && <List list={list} conversation={conversation} search={search} done={close} />}
     </dialog>
   );
 }
@@ -83,12 +86,14 @@ function useList(conversation: ConversationStore, isShown: boolean): Conversatio
 interface ListProps {
   list: ConversationList;
   conversation: ConversationStore;
+  search: LateFocus;
   /** Something was chosen. */
   done(): void;
-  isDrawer?: boolean;
+  /** Hides it where it stands beside the chat; a drawer is closed. */
+  hide?: () => void;
 }
 
-function List({ list, conversation, done, isDrawer = false }: ListProps) {
+function List({ list, conversation, search, done, hide }: ListProps) {
   const words = useWords();
   const own = useListWords();
   const state = useSyncExternalStore(list.subscribe, list.get);
@@ -121,14 +126,18 @@ function List({ list, conversation, done, isDrawer = false }: ListProps) {
         >
           <MessageCircleDashed aria-hidden size={17} />
         </button>
-        {isDrawer && (
+        {hide === undefined ? (
           <IconButton label={words.close} onClick={done}>
             <X aria-hidden size={17} />
+          </IconButton>
+        ) : (
+          <IconButton label={own.hide} aria-expanded onClick={hide}>
+            <PanelLeftClose aria-hidden size={18} />
           </IconButton>
         )}
       </div>
       <div className="flex flex-none flex-col gap-1.5 px-3 pb-2">
-        <SearchField list={list} own={own} />
+        <SearchField list={list} own={own} search={search} />
         {state.query.trim() === "" && <Filter state={state} list={list} own={own} />}
       </div>
       {state.query.trim() === "" ? (
@@ -141,7 +150,7 @@ function List({ list, conversation, done, isDrawer = false }: ListProps) {
   );
 }
 
-function SearchField({ list, own }: { list: ConversationList; own: ListWords }) {
+function SearchField({ list, own, search }: { list: ConversationList; own: ListWords; search: LateFocus }) {
   const [text, setText] = useState(() => list.get().query);
   useEffect(() => {
     if (text === list.get().query) return undefined;
@@ -150,6 +159,7 @@ function SearchField({ list, own }: { list: ConversationList; own: ListWords }) 
   }, [list, text]);
   return (
     <input
+      ref={search.attach}
       type="search"
       dir="auto"
       value={text}

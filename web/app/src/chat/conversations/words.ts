@@ -4,6 +4,7 @@ import { lazyWords } from "../../i18n/use.ts";
 
 const en = {
   search: "Search messages",
+  hide: "Hide the list",
   nothing: "No conversations yet",
   nothingHere: "Nothing here",
   untitled: "Untitled",
@@ -56,6 +57,7 @@ export type ListWords = typeof en;
 
 const zh: ListWords = {
   search: "搜索消息",
+  hide: "隐藏列表",
   nothing: "还没有对话",
   nothingHere: "这里没有内容",
   untitled: "未命名",
