@@ -114,7 +114,7 @@ pub(crate) struct ArgumentCheck {
 pub(crate) struct CheckHold {
     /// The client is expected back by then.
     pub until: UnixMillis,
-    /// Whether people know.
+/// State of the notice that a check is held.
     pub report: HoldReport,
 }
 

@@ -62,7 +62,7 @@ impl Turn {
     }
 
     /// Takes one input and appends to `out` what follows from it. Every input is handled in every state; one that is
-    /// late, doubled or unknown changes nothing.
+    /// late, doubled or unknown changes nothing, but a notice of a wait that is due is written with any input.
     pub fn apply(&mut self, input: TurnInput, now: UnixMillis, out: &mut TurnOutput) {
         if self.is_over() {
             return;

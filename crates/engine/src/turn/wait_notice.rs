@@ -1,6 +1,6 @@
 //! Notices of waits: for an upstream that has not begun or has gone silent, a client that has not answered, a log that was
-//! slow. Only when it is long enough to be noticed, and once more if another event of the turn has ended the notice though the
-//! wait goes on; nothing else depends on it.
+//! slow. Only when it is long enough to be noticed. One for the model, or for a client that is not back, is reported again when
+//! another event has ended its notice and it goes on.
 
 use crate::event::{EventKind, WaitReason};
 use crate::id::UnixMillis;
@@ -105,6 +105,10 @@ impl TurnMachine<'_> {
     }
 
     pub(crate) fn report_slow_log(&mut self, ms: u64) {
+        // The time until the next try is what is waited for.
+        if matches!(self.record.phase, TurnPhase::Backoff(_)) {
+            return;
+        }
         let why = Some(wording::log_was_slow(ms));
         let waiting = EventKind::Waiting { reason: WaitReason::Store, since: None, until: None, why };
         self.emit(self.step_target(), waiting);

@@ -164,12 +164,17 @@ impl Hub {
         tokio::time::timeout(END_WAIT_TIMEOUT, finalized.cancelled()).await.is_ok()
     }
 
-    /// Takes a turn of this user back from the parked ones, before it is given what it waits for. A turn that is not parked
-    /// runs already, and goes on.
+    /// Takes a turn of this user back from the parked ones, before it is given `brings`. A turn that is not parked runs already,
+    /// and goes on. If it is not given that after all, see [`Hub::resume_failed`].
     ///
     /// # Errors
     /// 429 `too_many_turns`: it would be one more than may run. It stays parked.
-    pub(crate) fn unpark(&self, user: &str, turn: &TurnId) -> Result<UnparkOutcome, ApiError> {
+    pub(crate) fn unpark(
+        &self,
+        user: &str,
+        turn: &TurnId,
+        brings: WaitsFor,
+    ) -> Result<UnparkOutcome, ApiError> {
         let mut turns = self.turns();
         let Some(entry) = turns.get(turn).filter(|entry| entry.info.user == user) else {
             return Ok(UnparkOutcome::Ended);
@@ -184,9 +189,21 @@ impl Hub {
             turns.check_capacity(limit_key, self.0.limits.turns_per_key_max)?;
         }
         if let Some(entry) = turns.get_mut(turn) {
-            entry.resuming = entry.parked.take().map(|parked| parked.waits_for);
+            entry.parked = None;
+            entry.resuming = Some(brings);
         }
         Ok(UnparkOutcome::Running)
+    }
+
+    /// A turn was taken back and not given what it was to be given: it is parked again if it waits.
+    pub(crate) fn resume_failed(&self, turn: &TurnId) {
+        let wait = self.turns().get_mut(turn).and_then(|entry| {
+            entry.resuming = None;
+            entry.control.waits_for()
+        });
+        if let Some(wait) = wait {
+            self.park_for(turn, wait.into());
+        }
     }
 
     /// Finds what to do if a key's turns that wait are too many, or hold too much.

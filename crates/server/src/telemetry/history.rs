@@ -218,7 +218,9 @@ impl CallHistory {
                     let stored = catalog.append_raw(&user, &id, &bytes, now()).await;
                     // Of an answer nothing may follow a hole.
                     stored.map(|_| ()).map_err(|error| {
-                        self.queue().truncate(user, id);
+                        let mut queue = self.queue();
+                        queue.drop_raw(&id);
+                        queue.truncate(user, id);
                         error.to_string()
                     })
                 }
@@ -267,6 +269,12 @@ impl HistoryQueue {
         self.stale.contains(turn_key)
             || self.in_flight.contains(turn_key)
             || row.is_some_and(|((user, turn, _), _)| (user, turn) == (&turn_key.0, &turn_key.1))
+    }
+
+    /// Forgets what waits of this answer.
+    fn drop_raw(&mut self, id: &RawId) {
+        self.raw.retain(|(_, of, _)| of != id);
+        self.raw_bytes = self.raw.iter().map(|(_, _, bytes)| bytes.len()).sum();
     }
 
     /// Nothing more is kept of this answer, and it is to be written down that it was cut.

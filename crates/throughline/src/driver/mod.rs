@@ -141,7 +141,10 @@ struct TurnDriver {
     machine: Turn,
     outbox: Outbox,
     out: TurnOutput,
+    /// The clock of the log: never before its last event.
     clock: TurnClock,
+    /// The clock of the system, by which an upstream names times.
+    system_clock: TurnClock,
     model: ModelCall,
     upstreams: Vec<Option<Arc<UpstreamClient>>>,
     registry: RegistryProvider,
@@ -207,13 +210,14 @@ impl TurnDriver {
             RunningTools::new(&start.turn_id, &setup.tools, executor, &setup.limits, offloader.clone());
         let mut out = TurnOutput::default();
         let mut machine = Turn::restore_shared(spec.clone(), &logged, &provider_states);
-        let clock = clock.no_earlier_than(machine.last_event_at());
+        let (system_clock, clock) = (clock, clock.no_earlier_than(machine.last_event_at()));
         machine.resume(claim.epoch.0, clock.now(), &mut out);
         let mut driver = TurnDriver {
             machine,
             outbox: Outbox::new(),
             out,
             clock,
+            system_clock,
             model: ModelCall::new(call_format, offloader, RequestHooks::new(hooks)),
             upstreams,
             registry,
@@ -272,12 +276,14 @@ impl TurnDriver {
                         sink_tasks.spawn_blocking(move || approval_sink(answer));
                     }
                     driver.perform_all(released.actions);
-                    if let AppendPace::Slow(elapsed) = pace {
-                        let ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-                        driver.feed(TurnInput::LogDelayed { ms });
-                    }
                     for input in driver.model.take_held() {
                         driver.feed(input);
+                    }
+                    // A notice of a slow log may be slow itself.
+                    let is_news = released.events.iter().any(|event| !matches!(event.kind, EventKind::Waiting { .. }));
+                    if let (AppendPace::Slow(elapsed), true) = (pace, is_news) {
+                        let ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+                        driver.feed(TurnInput::LogDelayed { ms });
                     }
                 }
                 () = &mut abandoned, if stop_state == StopState::Running => {
@@ -425,7 +431,7 @@ impl TurnDriver {
                     model: request.model.clone(),
                     dialect: upstream.dialect,
                 });
-                self.model.start(step, attempt, client.clone(), request, self.clock, watch);
+                self.model.start(step, attempt, client.clone(), request, self.system_clock, watch);
                 None
             }
             TurnAction::AbortModel { step, attempt } => {

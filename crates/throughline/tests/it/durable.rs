@@ -19,7 +19,7 @@ use throughline::{
     ClientEvent, ClientToolSpec, Error, Event, EventKind, StoredTurn, Throughline, ThroughlineBuilder,
     TurnHooks, TurnRequest, TurnResult, TurnStatus, TurnWait, Upstream,
 };
-use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, SeenRequest};
+use throughline_testkit::{self as testkit, FakeUpstreamHandle, HttpAnswer, ModelScript, SeenRequest};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{Notify, mpsc};
 
@@ -572,6 +572,30 @@ fn a_clock_that_jumps_between_two_processes_harms_no_turn() {
         let stats = message.stats.as_ref().unwrap();
         assert!(stats.wall_ms <= 2 * HOUR_MS as u64, "{context}");
     }
+}
+
+// An upstream names times by the clock that both of them have, whatever the log says.
+#[test]
+fn a_dated_wait_of_an_upstream_is_as_long_as_it_says_after_a_clock_that_was_ahead() {
+    const AHEAD_MS: i64 = 3_600_000;
+    let runtime = Runtime::new().unwrap();
+    let in_20_s = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(20);
+    let date = in_20_s.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let server = runtime.block_on(serve(move |_: &SeenRequest| {
+        let headers = [("retry-after".to_owned(), date.clone())].into();
+        ModelScript { http: Some(HttpAnswer { status: 429, headers, body: None }), ..ModelScript::new() }
+    }));
+    let (log, runs) = (MemoryLog::default(), Runs::default());
+    let build = |log| app(&server, log, &runs);
+    let stored = dies(build, &log, request("turn_date"), 1);
+    let log = runtime.block_on(with_another_clock(&log, "turn_date", AHEAD_MS));
+    process().block_on(async {
+        let app = build(Arc::new(log.clone())).build().unwrap();
+        let mut turn = app.resume(stored.clone(), Vec::new(), TurnHooks::default()).await.unwrap();
+        let until_ms = until(&mut turn, |message| message.waiting.as_ref()?.until).await;
+        let now_ms = jiff::Timestamp::now().as_millisecond() + AHEAD_MS;
+        assert!((5_000..=21_000).contains(&(until_ms - now_ms)), "{}", until_ms - now_ms);
+    });
 }
 
 fn weather() -> ClientToolSpec {

@@ -244,6 +244,18 @@ async fn a_model_is_silent_if_it_sends_nothing_and_not_if_the_log_is_slow() {
     }
 }
 
+// A notice that the log is slow is appended, too, and slowly.
+#[tokio::test(start_paused = true)]
+async fn a_log_that_is_always_slow_is_told_with_what_happens_and_not_because_it_was_told() {
+    let log = Trial::new(|_, _| Fate::Takes(1_200));
+    let upstream = Upstream::in_process("local", Pausing(vec![120_000])).unwrap();
+    let app = Throughline::builder().upstream(upstream).model("m").log(log.clone()).build().unwrap();
+    let (events, message) = read(app.ask("Hi").await.unwrap()).await;
+    assert_eq!(message.text(), "word ");
+    let notices = events.iter().filter(|event| matches!(event.kind, EventKind::Waiting { .. })).count();
+    assert!(notices <= events.len() - notices, "{events:#?}");
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct CountTo {
     to: u32,

@@ -90,6 +90,9 @@ export default function ChatView() {
   const isListShown = useSyncExternalStore(conversationsShown.subscribe, conversationsShown.get) === "shown";
   const search = useLateFocus();
   const opener = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (isWide) setListOpen(false);
+  }, [isWide]);
   const showList = (): void => {
     conversationsShown.set("shown");
     search.focus();

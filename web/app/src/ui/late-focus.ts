@@ -4,23 +4,23 @@ import { useMemo } from "react";
 export interface LateFocus {
   /** For its `ref`. */
   attach(this: void, element: HTMLElement | null): void;
-  /** Moves the focus to it, at once or when it comes. */
+  /** Moves the focus to it, at once, or when it comes if the focus has not moved on by then. */
   focus(): void;
 }
 
 export function useLateFocus(): LateFocus {
   return useMemo(() => {
     let target: HTMLElement | null = null;
-    let isWanted = false;
+    /** Where the focus was when it was asked for. */
+    let from: Element | null = null;
     return {
       attach: (element) => {
         target = element;
-        if (!isWanted || target === null) return;
-        isWanted = false;
-        target.focus();
+        if (target !== null && from !== null && from === document.activeElement) target.focus();
+        if (target !== null) from = null;
       },
       focus: () => {
-        isWanted = target === null;
+        from = target === null ? document.activeElement : null;
         target?.focus();
       },
     };

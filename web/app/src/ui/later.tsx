@@ -71,8 +71,8 @@ export function later<P extends object>(
     }
     if (failures === 0) return meanwhile;
     if (missed === "nowhere") return null;
-    // A dialog or a menu is told how it is closed.
-    const canClose = missed === "above" && "close" in props && typeof props.close === "function";
+    // What can be closed is told how.
+    const canClose = "close" in props && typeof props.close === "function";
     const close = canClose ? (props.close as () => void) : undefined;
     return (
       <>

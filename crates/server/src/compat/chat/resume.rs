@@ -8,7 +8,7 @@
 use super::responder::parse_event;
 use crate::chat_questions::{StoredQuestions, find_in_conversation, find_open};
 use crate::error::ApiError;
-use crate::hub::{TurnState, UnparkOutcome};
+use crate::hub::{TurnState, UnparkOutcome, WaitsFor};
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::surface::chat_completions::question::{QuestionReply, read_reply};
@@ -145,7 +145,7 @@ pub(super) async fn turn_awaiting_results(
             None => now,
         };
     // Last: an error before it leaves the turn parked, for another try.
-    if state.hub.unpark(&principal.user, turn)? == UnparkOutcome::Ended {
+    if state.hub.unpark(&principal.user, turn, WaitsFor::ToolResults)? == UnparkOutcome::Ended {
         return Ok(None);
     }
     if asks {
@@ -197,8 +197,12 @@ pub(super) async fn turn_awaiting_answer(
     let initial = projection.new_answer().with_approval_channel(ApprovalChannel::Text);
     let TurnProjection { projection: mut turn_projection, after, message_id } =
         project_up_to(state, &turn, initial, open_questions.after()).await?;
-    let is_expired = state.hub.unpark(user, &turn)? == UnparkOutcome::Ended;
-    let Some(questions) = open_questions.claim(state, user).await? else { return Ok(None) };
+    let is_expired = state.hub.unpark(user, &turn, WaitsFor::Approval)? == UnparkOutcome::Ended;
+    let claimed = open_questions.claim(state, user).await;
+    if !matches!(claimed, Ok(Some(_))) {
+        state.hub.resume_failed(&turn);
+    }
+    let Some(questions) = claimed? else { return Ok(None) };
     // It was answered elsewhere, or its time was over: a yes or a no still asks for the rest of it, and anything else is new.
     if is_expired && matches!(read_reply(&input), QuestionReply::Words(_)) {
         return Ok(None);

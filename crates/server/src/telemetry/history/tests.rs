@@ -1,6 +1,8 @@
 //! The history of tool calls as a fold of logs.
 
-use super::{CallChange, CallFold, CallHistory, RAW_BYTES_WAITING_MAX, call_rows_of};
+use super::{
+    CallChange, CallFold, CallHistory, HistoryQueue, HistoryWrite, RAW_BYTES_WAITING_MAX, call_rows_of,
+};
 use crate::telemetry::meter::TelemetryMeter;
 use std::sync::Arc;
 use throughline_engine::Event;
@@ -127,4 +129,18 @@ async fn an_answer_that_came_faster_than_it_could_be_written_is_told_as_a_beginn
     let expected =
         [(1, 15, RawExtent::Truncated), (2, 5, RawExtent::Complete), (3, one_piece, RawExtent::Truncated)];
     assert_eq!(kept, expected);
+}
+
+#[test]
+fn of_an_answer_that_could_not_be_written_nothing_that_waits_is_written_behind_the_hole() {
+    let answer = |step| RawId { turn_id: "t".into(), step, attempt: 1 };
+    let mut queue = HistoryQueue::default();
+    for (step, bytes) in [(1, "first"), (2, "of another"), (1, "second")] {
+        queue.raw.push_back(("ada".into(), answer(step), bytes.into()));
+        queue.raw_bytes += bytes.len();
+    }
+    queue.drop_raw(&answer(1));
+    assert_eq!(queue.raw_bytes, "of another".len());
+    assert!(matches!(queue.next(), HistoryWrite::Raw(_, id, _) if id == answer(2)));
+    assert!(matches!(queue.next(), HistoryWrite::Nothing));
 }
