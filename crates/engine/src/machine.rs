@@ -114,11 +114,11 @@ pub(crate) struct ArgumentCheck {
 pub(crate) struct CheckHold {
     /// The client is expected back by then.
     pub until: UnixMillis,
-/// State of the notice that a check is held.
+    /// The notice of it.
     pub report: HoldReport,
 }
 
-/// Whether people have been notified that a check is held.
+/// State of the notice that a check is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldReport {
     /// They will be at this time, if it is still what is waited for.

@@ -76,6 +76,26 @@ test("a dialog that does not come is told of above the page, and comes when it i
     .toBe(true);
 });
 
+test("the list of conversations that does not come is closed, and comes when it is shown again", async () => {
+  const somebody = await house.stranger();
+  const { page } = somebody;
+  await page.route("**/assets/sidebar-*.js", (route) => route.abort());
+  await page.goto(`${house.server.url}/#token=${await house.server.key()}`);
+  await failed(page).getByText(en.partFailed).waitFor();
+  await failed(page).getByRole("button", { name: en.close }).click();
+  await expect.poll(() => failed(page).count()).toBe(0);
+  await page.unroute("**/assets/sidebar-*.js");
+  await page.getByRole("button", { name: en.conversations, exact: true }).click();
+  const list = page.locator("aside.conversations");
+  await expect
+    .poll(async () => {
+      const next = (await tryAgain(page).isVisible()) ? tryAgain(page) : page.locator("textarea");
+      await next.click({ timeout: 1_000 }).catch(() => {});
+      return await list.isVisible();
+    })
+    .toBe(true);
+});
+
 test("a part of a page that the server has renewed is not tried again: the page is loaded anew", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;

@@ -410,12 +410,12 @@ fn a_hold_is_told_again_when_another_event_has_ended_its_notice() {
         (
             "and again",
             "ok A x\n+2000\ntimer held\nsay Hm\nlog was slow\nsay Hm",
-            format!("result A success x\n{told}\nwaiting store\n{told}"),
+            format!("result A success x\n{told}\nwaiting store 0\n{told}"),
         ),
         (
             "the second, when the first is back",
-            "ok A x\n+2000\ntimer held\nchecked B\nclient B {\"status\":\"success\"}",
-            format!("result A success x\n{told}\nstart B\n! offer B to page\nresult B success\n{told}"),
+            "ok A x\n+2000\ntimer held\nchecked B\nclient B {\"status\":\"success\",\"output\":\"x\"}",
+            format!("result A success x\n{told}\nstart B\n! offer B to page\nresult B success x\n{told}"),
         ),
     ];
     for (name, rest, expected) in cases {

@@ -38,7 +38,7 @@ pub(super) struct TurnEntry {
     pub control: TurnControl,
     /// Since when, and for what, it waits for a person or a client alone; `None` = it runs.
     pub parked: Option<ParkedState>,
-    /// What a request that took it back is giving it.
+    /// Input that a request is giving it, having taken it back from the parked ones.
     pub resuming: Option<WaitsFor>,
     /// True if it has messages that are stored until its end.
     pub has_stored_messages: bool,

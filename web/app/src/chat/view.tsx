@@ -131,7 +131,7 @@ export default function ChatView() {
         {/* Its place is there before it is, so that nothing moves when it comes. */}
         <div className={isListShown ? "conversations-place" : undefined}>
           <Sidebar
-            missed={isWide ? "inline" : isListOpen ? "above" : "nowhere"}
+            missed={isWide && isListShown ? "inline" : isListOpen ? "above" : "nowhere"}
             conversation={conversation}
             search={search}
             isOpen={isListOpen}
