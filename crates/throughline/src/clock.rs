@@ -23,8 +23,8 @@ impl TurnClock {
     /// The clock of a turn whose log ends at this time, perhaps written by a clock that was ahead: time in a log never goes back,
     /// and a timer that is set from its end is as long as it should be.
     pub(crate) fn no_earlier_than(self, ms: i64) -> Self {
-        let behind_ms = ms.saturating_sub(self.now()).max(0);
-        Self { started_ms: self.started_ms.saturating_add(behind_ms), ..self }
+        let lag_ms = ms.saturating_sub(self.now()).max(0);
+        Self { started_ms: self.started_ms.saturating_add(lag_ms), ..self }
     }
 
     pub(crate) fn now(&self) -> i64 {
