@@ -114,16 +114,15 @@ pub(crate) struct ArgumentCheck {
 pub(crate) struct CheckHold {
     /// The client is expected back by then.
     pub until: UnixMillis,
-    /// The notice of it.
     pub report: HoldReport,
 }
 
 /// State of the notice that a check is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldReport {
-    /// They will be at this time, if it is still what is waited for.
+    /// It is written at this time, if that is still what is waited for.
     DueAt(UnixMillis),
-    /// They were, last by this event.
+    /// It was written, last by this event.
     By(EventSeq),
 }
 
