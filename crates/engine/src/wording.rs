@@ -403,7 +403,7 @@ pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
             "The reply was asked for again, whole. `streaming = \"off\"` for this upstream saves the first attempt.".into(),
         ),
         ProblemKind::ToolsLeftOut => Some(
-            "Switch off tools that this agent does not need, or use a model whose API takes more (`tools_max` of the upstream's profile).".into(),
+            "Switch them off for this agent. Where they are too many, switch off others, or use a model whose API takes more (`tools_max` of the upstream's profile).".into(),
         ),
         ProblemKind::SettingsLeftOut => Some(
             "Take them out of the agent, the model or the request (`leave_out` of the upstream's profile does it for every one).".into(),

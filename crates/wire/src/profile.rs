@@ -1,5 +1,6 @@
 //! Measured quirks of an upstream, as far as they change what is decoded or sent.
 
+use crate::vocabulary::ToolFingerprint;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -105,6 +106,10 @@ pub struct UpstreamProfile {
     pub tool_schemas: ToolSchemaForm,
     /// Most tools of a request (OpenAI: 128). More are left out from the end, and named. Default: no limit.
     pub tools_max: Option<u32>,
+    /// Tools that are not sent, and named: the upstream takes their definitions in no form, and refuses every request that has
+    /// one. Default none; no setting: the driver learns them from refusals.
+    #[serde(skip)]
+    pub refused_tools: BTreeSet<ToolFingerprint>,
     /// The user may speak after results of tools. Default true; without, a word of the model stands between (Mistral); the
     /// driver learns from a refusal.
     pub user_after_tool: bool,
@@ -140,6 +145,7 @@ impl Default for UpstreamProfile {
             prompt_cache_key: false,
             tool_schemas: ToolSchemaForm::Standard,
             tools_max: None,
+            refused_tools: BTreeSet::new(),
             user_after_tool: true,
             max_completion_tokens: false,
             leave_out: BTreeSet::new(),

@@ -215,6 +215,9 @@ pub(crate) fn read(
         FakeDialect::BedrockConverse => bedrock::request::read(&body, blank),
         FakeDialect::BedrockAnthropic => anthropic::request::read_invocation(&body, blank),
     }?;
+    if let Some(at) = seen.tools.iter().position(|tool| habits.refused_tools.contains(&tool.name.as_str())) {
+        return Err(tool_schema::refuse_always(route.dialect, at, &seen.tools[at].name));
+    }
     seen.body = body;
     Ok(seen)
 }

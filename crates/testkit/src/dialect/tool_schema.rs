@@ -1,5 +1,6 @@
 //! Schemas of tools, refused as their providers refuse them and in their words.
 
+use crate::dialect::FakeDialect;
 use crate::strict_json::{RequestRefusal, RequestResult};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -22,6 +23,38 @@ pub enum ToolSchemaRule {
     Moonshot,
     /// Those of a server that makes a grammar of each schema.
     LlamaCpp,
+}
+
+/// The refusal of a tool that is taken in no form, by its place among the functions.
+pub(crate) fn refuse_always(dialect: FakeDialect, at: usize, name: &str) -> RequestRefusal {
+    let message = match dialect {
+        FakeDialect::OpenaiChat | FakeDialect::OpenaiResponses => {
+            format!("Invalid schema for function '{name}': [] is not of type 'object', 'boolean'.")
+        }
+        FakeDialect::Anthropic | FakeDialect::BedrockAnthropic => {
+            format!(
+                "tools.{at}.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12"
+            )
+        }
+        FakeDialect::Gemini => {
+            format!(
+                "* GenerateContentRequest.tools[0].function_declarations[{at}].parameters.required[0]: property is not \
+                 defined\n"
+            )
+        }
+        FakeDialect::BedrockConverse => {
+            format!(
+                "The value at toolConfig.tools.{at}.toolSpec.inputSchema.json.type must be one of the following: object."
+            )
+        }
+        // These name no tool.
+        FakeDialect::Ollama => {
+            "json: cannot unmarshal array into Go struct field ChatRequest.tools.function.parameters"
+                .to_owned()
+        }
+        FakeDialect::Cohere => "invalid request: invalid type of the parameters of a tool".to_owned(),
+    };
+    RequestRefusal::new(message)
 }
 
 /// OpenAI: `Invalid schema for function 'x': …`.

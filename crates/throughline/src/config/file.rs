@@ -294,6 +294,7 @@ impl ProfileSection {
             tool_schemas: self.tool_schemas.unwrap_or(base.tool_schemas),
             // Zero takes back the limit of a known upstream.
             tools_max: self.tools_max.map_or(base.tools_max, |most| Some(most).filter(|most| *most > 0)),
+            refused_tools: base.refused_tools,
             user_after_tool: self.user_after_tool.unwrap_or(base.user_after_tool),
             max_completion_tokens: self.max_completion_tokens.unwrap_or(base.max_completion_tokens),
             leave_out: self.leave_out.unwrap_or(base.leave_out),

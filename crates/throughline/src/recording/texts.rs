@@ -164,8 +164,8 @@ pub fn problem_text(kind: &ProblemKind, language: UserLanguage) -> String {
             "流在出现任何内容之前就中断了，已改为请求完整的回答。",
         ),
         P::ToolsLeftOut => (
-            "The upstream takes fewer tools than are offered. These were not sent.",
-            "上游能接受的工具数少于所提供的工具数，以下工具没有发送。",
+            "The upstream takes no more tools, or refuses these. They were not sent.",
+            "上游不再接受更多工具，或拒绝以下工具，因此没有发送它们。",
         ),
         P::SettingsLeftOut => (
             "These settings exclude others, or the model does not take them. They were not sent.",

@@ -155,7 +155,7 @@ fn by_status(status: u16, text: &str) -> Option<FailureKind> {
 
 /// Matches the recorded ways to refuse tools, in lower case. A model that fails to write a call (`tool_use_failed`,
 /// Groq) is not among them.
-fn refuses_tools(text: &str) -> bool {
+pub(super) fn refuses_tools(text: &str) -> bool {
     const PHRASES: [&str; 9] = [
         // Ollama, both APIs: "registry.ollama.ai/library/X does not support tools".
         "does not support tools",
@@ -297,9 +297,17 @@ fn names_word(text: &str, word: &str) -> bool {
     })
 }
 
+/// True if a refusal names the marks of what a cache may keep: "tools.3.cache_control: Extra inputs are not permitted", of an
+/// older model (earendil-works/pi#7938) or of a gateway (routatic/proxy#53).
+pub(crate) fn mentions_cache_control(status: u16, text: &str) -> bool {
+    matches!(status, 400 | 422)
+        && text.contains("cache_control")
+        && !text.contains("blocks with cache_control")
+}
+
 /// True if a refusal is about the schema of a tool: the same request with plain schemas may be accepted.
 pub(crate) fn mentions_tool_schema(status: u16, text: &str) -> bool {
-    const PHRASES: [&str; 11] = [
+    const PHRASES: [&str; 15] = [
         // Moonshot: "… is not a valid moonshot flavored json schema, details: …" (MoonshotAI/kimi-cli#1595).
         "flavored json schema",
         // llama.cpp and what runs on it (ggml-org/llama.cpp#26930).
@@ -310,12 +318,20 @@ pub(crate) fn mentions_tool_schema(status: u16, text: &str) -> bool {
         // OpenAI and compatible: "Invalid schema for function 'x': …", code `invalid_function_parameters`.
         "invalid schema for function",
         "invalid_function_parameters",
-        // Anthropic and Bedrock: "tools.3.custom.input_schema: …".
+        // Groq: "invalid JSON schema for tool x, tools[24].function.parameters: …" (usestrix/strix#1088).
+        "json schema for tool ",
+        // Mistral: "Invalid tool schema: {…} is not valid under any of the given schemas" (SylphxAI/pdf-reader-mcp#63).
+        "invalid tool schema",
+        // Anthropic and Bedrock: "tools.3.custom.input_schema: …"; Converse: "The value at
+        // toolConfig.tools.26.toolSpec.inputSchema.json.type must be …" (kirodotdev/Kiro#11026).
         "input_schema",
+        "toolspec.inputschema",
         // Gemini: "A FunctionDeclaration in the request exceeds the maximum allowed nesting depth.", "Unknown name … at
         // 'tools[0].function_declarations[5]…'" (google-gemini/gemini-cli#5923).
         "a functiondeclaration in the request",
         "function_declarations[",
+        // Vertex AI: "… because `x` functionDeclaration `parameters.a` schema didn't specify …" (google-gemini/gemini-cli#2282).
+        "` functiondeclaration ",
         // Ollama: "json: cannot unmarshal bool into Go struct field ChatRequest.tools.function.parameters…".
         "field chatrequest.tools.",
     ];

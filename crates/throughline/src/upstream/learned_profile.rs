@@ -1,10 +1,11 @@
 //! A profile that learns from refusals: what an upstream has refused once is sent in another way, or no more.
 
-use super::failure::{self, ToolsInRequest};
+use super::failure;
+use super::named_tools::named_tools;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
-use throughline_wire::{Dialect, ToolSchemaForm, UpstreamProfile};
+use throughline_wire::{Dialect, ModelRequest, ToolChoice, ToolFingerprint, ToolSchemaForm, UpstreamProfile};
 
 /// One thing that a refusal may name, and the profile without it.
 struct RefusalRule {
@@ -17,7 +18,7 @@ struct RefusalRule {
     leave_out: fn(&mut UpstreamProfile),
 }
 
-const RULES: [RefusalRule; 6] = [
+const RULES: [RefusalRule; 7] = [
     RefusalRule {
         dialect: Some(Dialect::OpenaiChat),
         is_sent: |_| true,
@@ -44,13 +45,19 @@ const RULES: [RefusalRule; 6] = [
     },
     RefusalRule {
         dialect: None,
-        is_sent: |refused| refused.tools == ToolsInRequest::Present,
+        is_sent: |refused| !refused.request.tools.is_empty(),
         is_named: failure::mentions_eager_arguments,
         leave_out: |profile| profile.eager_arguments = false,
     },
     RefusalRule {
+        dialect: Some(Dialect::Anthropic),
+        is_sent: |_| true,
+        is_named: failure::mentions_cache_control,
+        leave_out: |profile| profile.cache_control = false,
+    },
+    RefusalRule {
         dialect: None,
-        is_sent: |refused| refused.tools == ToolsInRequest::Present,
+        is_sent: |refused| !refused.request.tools.is_empty(),
         is_named: failure::mentions_tool_schema,
         leave_out: |profile| profile.tool_schemas = ToolSchemaForm::Plain,
     },
@@ -64,6 +71,8 @@ fn has_user_after_tool(body: &Value) -> bool {
 
 /// Models that are remembered; one more, and all are asked anew.
 const MODELS_MAX: usize = 1_000;
+/// Refused tools of a model that are remembered; one more, and all are sent anew.
+const REFUSED_TOOLS_MAX: usize = 1_000;
 
 pub(super) struct LearnedProfile {
     dialect: Dialect,
@@ -74,11 +83,22 @@ pub(super) struct LearnedProfile {
 
 /// A request that was refused.
 pub(super) struct RefusedRequest<'a> {
-    pub model: &'a str,
+    pub request: &'a ModelRequest,
     /// The profile that it was encoded with.
     pub profile: &'a UpstreamProfile,
-    pub tools: ToolsInRequest,
     pub body: &'a Value,
+}
+
+impl RefusedRequest<'_> {
+    /// The tools that it can do without, by a refusal of their definitions. They were sent: their form has been tried before.
+    fn refused_tools(&self, status: u16, refusal: &str) -> Vec<ToolFingerprint> {
+        let tools = named_tools(status, refusal, self.body, &self.request.tools).into_iter();
+        let tools = tools.filter(
+            |tool| !matches!(&self.request.tool_choice, ToolChoice::Tool(name) if *name == tool.name),
+        );
+        let tools = tools.map(|tool| tool.fingerprint());
+        tools.filter(|tool| !self.profile.refused_tools.contains(tool)).collect()
+    }
 }
 
 impl LearnedProfile {
@@ -102,18 +122,30 @@ impl LearnedProfile {
                 && (rule.is_sent)(refused)
                 && (rule.is_named)(status, refusal)
         });
-        match named {
-            Some(rule) => self.change(refused.model, rule.leave_out),
-            None => match failure::refused_setting(status, refusal, refused.body) {
-                // It was taken out, and is refused all the same: the same request again would be refused for ever.
-                Some(name) if refused.profile.leave_out.contains(name) => return false,
-                Some(name) => self.change(refused.model, |profile| {
-                    profile.leave_out.insert(name.to_owned());
-                }),
-                None => return false,
-            },
+        if let Some(rule) = named {
+            self.change(&refused.request.model, rule.leave_out);
+            return true;
         }
-        true
+        let tools = refused.refused_tools(status, refusal);
+        if !tools.is_empty() {
+            self.change(&refused.request.model, |profile| {
+                if profile.refused_tools.len() + tools.len() > REFUSED_TOOLS_MAX {
+                    profile.refused_tools.clear();
+                }
+                profile.refused_tools.extend(tools);
+            });
+            return true;
+        }
+        match failure::refused_setting(status, refusal, refused.body) {
+            // It was taken out, and is refused all the same: the same request again would be refused for ever.
+            Some(name) if !refused.profile.leave_out.contains(name) => {
+                self.change(&refused.request.model, |profile| {
+                    profile.leave_out.insert(name.to_owned());
+                });
+                true
+            }
+            _ => false,
+        }
     }
 
     fn change(&self, model: &str, change: impl FnOnce(&mut UpstreamProfile)) {
@@ -129,34 +161,43 @@ impl LearnedProfile {
 mod tests {
     use super::*;
     use serde_json::json;
+    use throughline_wire::ToolDefinition;
 
     const STREAM_OPTIONS: &str = "unknown field `stream_options`";
     const SCHEMA: &str = "invalid schema for function 'look'";
     const TEMPERATURE: &str = "unsupported value: 'temperature' does not support 0.2 with this model";
 
-    /// Requests of a model that are sent together and refused.
+    /// Requests of a model, with these tools, that are sent together and refused.
     #[track_caller]
-    fn check(dialect: Dialect, refusals: &[(ToolsInRequest, &str)], is_learned: bool) -> LearnedProfile {
+    fn check(dialect: Dialect, refusals: &[(&[&str], &str)], is_learned: bool) -> LearnedProfile {
         let learned = LearnedProfile::new(dialect, UpstreamProfile::default());
         let profile = &learned.get("m");
         let body = &json!({"temperature": 0.2});
         for (tools, refusal) in refusals {
-            let refused = RefusedRequest { model: "m", profile, tools: *tools, body };
+            let refused = RefusedRequest { request: &request(tools), profile, body };
             assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{refusal}");
         }
         learned
     }
 
+    fn request(tools: &[&str]) -> ModelRequest {
+        let tools = tools.iter().map(|name| tool(name, "")).collect();
+        ModelRequest { model: "m".into(), tools, ..ModelRequest::default() }
+    }
+
+    fn tool(name: &str, description: &str) -> ToolDefinition {
+        ToolDefinition::new(name, description, json!({"type": "object"}))
+    }
+
     #[test]
     fn requests_refused_together_are_each_asked_again() {
-        let refusal = (ToolsInRequest::Absent, STREAM_OPTIONS);
+        let refusal = (&[][..], STREAM_OPTIONS);
         assert!(!check(Dialect::OpenaiChat, &[refusal; 3], true).get("m").include_usage);
     }
 
     #[test]
     fn refusals_of_different_things_are_learned_together() {
-        let refusals =
-            [STREAM_OPTIONS, SCHEMA, TEMPERATURE].map(|refusal| (ToolsInRequest::Present, refusal));
+        let refusals = [STREAM_OPTIONS, SCHEMA, TEMPERATURE].map(|refusal| (&["look"][..], refusal));
         let profile = check(Dialect::OpenaiChat, &refusals, true).get("m");
         assert_eq!((profile.include_usage, profile.tool_schemas), (false, ToolSchemaForm::Plain));
         assert!(profile.leave_out.contains("temperature"));
@@ -170,7 +211,7 @@ mod tests {
             let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
             let messages = roles.map(|role| json!({"role": role, "content": "Hi"}));
             let (profile, body) = (&learned.get("m"), &json!({"messages": messages}));
-            let refused = RefusedRequest { model: "m", profile, tools: ToolsInRequest::Absent, body };
+            let refused = RefusedRequest { request: &request(&[]), profile, body };
             assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{roles:?}");
             assert_eq!(learned.get("m").user_after_tool, !is_learned, "{roles:?}");
         }
@@ -178,18 +219,66 @@ mod tests {
 
     #[test]
     fn a_refusal_says_nothing_of_another_model() {
-        let learned = check(Dialect::OpenaiChat, &[(ToolsInRequest::Absent, TEMPERATURE)], true);
+        let learned = check(Dialect::OpenaiChat, &[(&[][..], TEMPERATURE)], true);
         assert_eq!(learned.get("other"), UpstreamProfile::default());
     }
 
     #[test]
     fn what_was_not_sent_is_not_learned() {
-        check(Dialect::OpenaiChat, &[(ToolsInRequest::Absent, SCHEMA)], false);
-        check(Dialect::Gemini, &[(ToolsInRequest::Present, STREAM_OPTIONS)], false);
-        check(Dialect::OpenaiChat, &[(ToolsInRequest::Absent, "unsupported parameter: 'seed'")], false);
-        let learned = check(Dialect::OpenaiChat, &[(ToolsInRequest::Absent, STREAM_OPTIONS)], true);
+        check(Dialect::OpenaiChat, &[(&[][..], SCHEMA)], false);
+        check(Dialect::Gemini, &[(&["look"], STREAM_OPTIONS)], false);
+        check(Dialect::OpenaiChat, &[(&[][..], "unsupported parameter: 'seed'")], false);
+        let learned = check(Dialect::OpenaiChat, &[(&[][..], STREAM_OPTIONS)], true);
         let (profile, body) = (&learned.get("m"), &json!({}));
-        let again = RefusedRequest { model: "m", profile, tools: ToolsInRequest::Absent, body };
+        let again = RefusedRequest { request: &request(&[]), profile, body };
         assert!(!learned.learn(&again, 400, STREAM_OPTIONS));
+    }
+
+    /// Other people's tools of the same name have nothing to do with it, and the one that has to be called is no tool to do without.
+    #[test]
+    fn a_tool_refused_in_the_plain_form_is_left_out_by_its_definition() {
+        let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
+        let asking = request(&["look", "read"]);
+        let forced = ModelRequest { tool_choice: ToolChoice::Tool("look".into()), ..asking.clone() };
+        let learns = |request: &ModelRequest| {
+            let (profile, body) = (&learned.get("m"), &json!({}));
+            learned.learn(&RefusedRequest { request, profile, body }, 400, SCHEMA)
+        };
+        assert!(learns(&asking));
+        assert_eq!(learned.get("m").tool_schemas, ToolSchemaForm::Plain);
+        assert!(!learns(&forced), "without its tool it is another request");
+        assert!(learns(&asking));
+        let refused = learned.get("m").refused_tools;
+        let is_refused = |tool: ToolDefinition| refused.contains(&tool.fingerprint());
+        assert!(is_refused(tool("look", "")));
+        assert!(!is_refused(tool("look", "Looks")) && !is_refused(tool("read", "")));
+        assert!(!learns(&asking), "it was left out, and is refused all the same");
+    }
+
+    #[test]
+    fn refused_tools_are_forgotten_where_they_are_too_many() {
+        let learned = LearnedProfile::new(Dialect::Anthropic, UpstreamProfile::default());
+        for number in 0..=REFUSED_TOOLS_MAX {
+            let request = request(&[&format!("look_{number}")]);
+            let mut profile = learned.get("m");
+            profile.tool_schemas = ToolSchemaForm::Plain;
+            let body = json!({"tools": [{"name": format!("look_{number}")}]});
+            let refused = RefusedRequest { request: &request, profile: &profile, body: &body };
+            assert!(learned.learn(&refused, 400, "tools.0.custom.input_schema: no"));
+        }
+        assert_eq!(learned.get("m").refused_tools.len(), 1);
+    }
+
+    /// An older model (earendil-works/pi#7938); the last tool is marked, and has done nothing.
+    #[test]
+    fn marks_for_a_cache_are_left_out_and_no_tool_is() {
+        let refusal = "tools.0.cache_control: extra inputs are not permitted";
+        let profile = check(Dialect::Anthropic, &[(&["look"], refusal)], true).get("m");
+        assert!(!profile.cache_control && profile.refused_tools.is_empty());
+        check(
+            Dialect::Anthropic,
+            &[(&["look"], "a maximum of 4 blocks with cache_control may be provided")],
+            false,
+        );
     }
 }

@@ -14,6 +14,7 @@ mod learned_profile;
 mod measure;
 mod model_call;
 pub mod models;
+mod named_tools;
 mod passthrough;
 mod probe;
 pub mod providers;

@@ -28,6 +28,8 @@ use tokio::time::{Instant, timeout_at};
 const ANSWER_TOKENS_MAX: u64 = 32_000;
 /// Most tools named that an upstream does not take.
 const LEFT_OUT_NAMED_MAX: usize = 20;
+/// Most refusals that one call adapts to. An upstream may refuse one tool after the other; what was learned stays.
+const ADAPTED_REFUSALS_MAX: u32 = 32;
 
 /// The time of a call.
 #[derive(Clone, Copy)]
@@ -120,14 +122,12 @@ impl UpstreamClient {
             calls: calls.clone(),
             argument_names: ArgumentNames::of(self.upstream.dialect, &rendered.tools),
         };
-        if let Some(problem) = tools_left_out(&rendered, options.profile.tools_max) {
-            listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
-        }
         let mut attempt = ReplyAttempt { transfer, may_fall_back, time, listeners };
         let mut call = Box::new(RepeatableCall {
             request: rendered,
             options,
-            settings_left_out: Vec::new(),
+            reported_left_out: None,
+            adapted_refusals: 0,
             without_reasoning: RetryState::Unused,
             after_failed_call: RetryState::Unused,
         });
@@ -159,23 +159,20 @@ impl UpstreamClient {
         let opened = match &self.upstream.local_model {
             Some(model) => {
                 let opened = model.open(call.request.clone(), &limits).await;
-                let (settings_left_out, profile) = (Vec::new(), call.options.profile.clone());
-                opened.map(|response| OpenedReply { response, settings_left_out, profile })
+                let (left_out, profile) = (LeftOut::default(), call.options.profile.clone());
+                opened.map(|response| OpenedReply { response, left_out, profile })
             }
             None => self.open(&mut call, opening, listeners.observed).await,
         };
-        let OpenedReply { mut response, settings_left_out, profile } = match opened {
+        let OpenedReply { mut response, left_out, profile } = match opened {
             Err(failure) if may_fall_back && failure::mentions_streaming(&failure) => {
                 return Ok(AttemptEnd::Unusable(failure, call));
             }
             opened => opened?,
         };
-        let mut unreported = settings_left_out;
-        unreported.retain(|name| !call.settings_left_out.contains(name));
-        if !unreported.is_empty() && !is_in_mid_turn(&call.request) {
-            let problem = left_out(ProblemKind::SettingsLeftOut, unreported.iter().map(String::as_str));
-            call.settings_left_out.extend(unreported);
-            listeners.out.put(ModelItem::Events(vec![StepEvent::Problem(problem)])).await;
+        let problems = left_out.problems_beyond(call.reported_left_out.get_or_insert_default());
+        if !problems.is_empty() {
+            listeners.out.put(ModelItem::Events(problems)).await;
         }
         // A reply takes long. Its headers keep the whole buffer that they were read into.
         response.headers_mut().clear();
@@ -209,6 +206,13 @@ impl UpstreamClient {
             let profile = self.profile_for(&call.request.model);
             let encoded = encode(self.upstream.dialect, &call.request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
+            let left_out = LeftOut::of(&encoded);
+            if call.reported_left_out.is_none() {
+                // The turn's first request has reported it.
+                let reported =
+                    if is_in_mid_turn(&call.request) { left_out.clone() } else { LeftOut::default() };
+                call.reported_left_out = Some(reported);
+            }
             let sending = self.authorize(self.request(&encoded, transfer)?, limits).await?;
             let address = shown_address(sending.url());
             let bytes = sending.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len) as u64;
@@ -233,7 +237,7 @@ impl UpstreamClient {
             observed.report(|at| ModelCallEvent::HeadersReceived { at, status: status.as_u16() });
             if status.is_success() {
                 let response = check_response(response, &self.secrets()).await?;
-                return Ok(OpenedReply { response, settings_left_out: encoded.settings_left_out, profile });
+                return Ok(OpenedReply { response, left_out, profile });
             }
             let headers = response.headers().clone();
             // Before anything of it is shortened: half a key is half a key too much.
@@ -273,7 +277,11 @@ impl UpstreamClient {
         body: &serde_json::Value,
         (status, refusal): (u16, &UpstreamErrorBody),
     ) -> bool {
-        let refused = RefusedRequest { model: &call.request.model, profile, tools: call.offered(), body };
+        call.adapted_refusals += 1;
+        if call.adapted_refusals > ADAPTED_REFUSALS_MAX {
+            return false;
+        }
+        let refused = RefusedRequest { request: &call.request, profile, body };
         if self.profile.learn(&refused, status, &refusal.text) {
             return true;
         }
@@ -338,8 +346,9 @@ impl RetryState {
 pub(super) struct RepeatableCall {
     request: ModelRequest,
     pub options: DecodeOptions,
-    /// Those that have been reported.
-    settings_left_out: Vec<String>,
+    /// What has been reported; none before the first request.
+    reported_left_out: Option<LeftOut>,
+    adapted_refusals: u32,
     without_reasoning: RetryState,
     after_failed_call: RetryState,
 }
@@ -414,17 +423,38 @@ fn stream_replaced(excerpt: String) -> StepProblem {
 /// An answer with status 200.
 struct OpenedReply {
     response: reqwest::Response,
-    settings_left_out: Vec<String>,
+    left_out: LeftOut,
     /// The profile that the request was encoded with.
     profile: UpstreamProfile,
 }
 
-/// The tools that the upstream does not take, named once a turn.
-fn tools_left_out(request: &ModelRequest, tools_max: Option<u32>) -> Option<StepProblem> {
-    let taken = usize::try_from(tools_max?).unwrap_or(usize::MAX);
-    let beyond = request.tools.get(taken..).filter(|beyond| !beyond.is_empty())?;
-    let names = beyond.iter().map(|tool| tool.name.as_str());
-    (!is_in_mid_turn(request)).then(|| left_out(ProblemKind::ToolsLeftOut, names))
+/// What was asked for and not sent.
+#[derive(Clone, Default)]
+struct LeftOut {
+    tools: Vec<String>,
+    settings: Vec<String>,
+}
+
+impl LeftOut {
+    fn of(encoded: &EncodedRequest) -> Self {
+        let tools = encoded.tools_left_out.iter().map(|name| name.as_str().to_owned()).collect();
+        Self { tools, settings: encoded.settings_left_out.clone() }
+    }
+
+    /// Problems that name what was not reported before, and is from now on.
+    fn problems_beyond(self, reported: &mut Self) -> Vec<StepEvent<'static>> {
+        let kinds = [
+            (ProblemKind::ToolsLeftOut, self.tools, &mut reported.tools),
+            (ProblemKind::SettingsLeftOut, self.settings, &mut reported.settings),
+        ];
+        let problems = kinds.into_iter().filter_map(|(kind, mut names, reported)| {
+            names.retain(|name| !reported.contains(name));
+            let problem = (!names.is_empty()).then(|| StepEvent::Problem(left_out(kind, &names)))?;
+            reported.extend(names);
+            Some(problem)
+        });
+        problems.collect()
+    }
 }
 
 /// The request comes after results, or after what the user has said to them in mid-turn.
@@ -437,9 +467,8 @@ fn is_in_mid_turn(request: &ModelRequest) -> bool {
 }
 
 /// A problem that names what was not sent.
-fn left_out<'a>(kind: ProblemKind, names: impl ExactSizeIterator<Item = &'a str>) -> StepProblem {
-    let more = names.len().saturating_sub(LEFT_OUT_NAMED_MAX);
-    let named: Vec<&str> = names.take(LEFT_OUT_NAMED_MAX).collect();
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+fn left_out(kind: ProblemKind, names: &[String]) -> StepProblem {
+    let (named, more) = names.split_at(names.len().min(LEFT_OUT_NAMED_MAX));
+    let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
     StepProblem { kind, at: 0, excerpt: format!("{}{more}", named.join(", ")), slot: None }
 }

@@ -467,12 +467,88 @@ async fn tools_that_an_upstream_does_not_take_are_left_out_and_named_once_a_turn
     for (asking, expected) in [(&first, &expected), (&in_mid_turn, &None), (&next_turn, &expected)] {
         let came = call(&client, asking).await;
         assert_eq!(came.text(), "Hello.");
-        let named = came.events.into_iter().find_map(|event| match event {
-            StepEvent::Problem(problem) if problem.kind == ProblemKind::ToolsLeftOut => Some(problem.excerpt),
-            _ => None,
-        });
-        assert_eq!(named, *expected);
+        assert_eq!(left_out_tools(&came), expected.as_deref().into_iter().collect::<Vec<_>>());
     }
+}
+
+/// The names of the tools that a reply's problems say were left out.
+fn left_out_tools(came: &ReceivedReply) -> Vec<&str> {
+    let named = came.events.iter().filter_map(|event| match event {
+        StepEvent::Problem(problem) if problem.kind == ProblemKind::ToolsLeftOut => Some(&*problem.excerpt),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// A provider refuses the whole request because of one tool: the others work, and it is named once a turn.
+#[tokio::test]
+async fn a_tool_that_an_upstream_takes_in_no_form_is_left_out_and_named() {
+    let habits = testkit::UpstreamHabits { refused_tools: &["bad"], ..testkit::UpstreamHabits::default() };
+    let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object", "properties": {"a": {}}}));
+    for dialect in DIALECTS {
+        let replies = (0..4).map(|_| ModelScript::new().say("Hello."));
+        let server =
+            testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+        let client = client(at(&server, dialect));
+        let asking = ModelRequest { tools: vec![tool("good"), tool("bad"), tool("ugly")], ..request() };
+        let names_none = matches!(dialect.0, Dialect::Ollama | Dialect::Cohere);
+        let came = call(&client, &asking).await;
+        if names_none {
+            assert_eq!((came.kind(), left_out_tools(&came)), (Some(K::Status), vec![]), "{came:?}");
+            continue;
+        }
+        // In the plain form first.
+        assert_eq!((came.text().as_str(), server.exchanges().len()), ("Hello.", 3), "{came:?}");
+        assert_eq!(left_out_tools(&came), ["bad"]);
+        let sent = server.requests().pop().unwrap().tools;
+        assert_eq!(sent.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["good", "ugly"]);
+
+        let results = vec![request().messages, vec![Message::Step(step_with_call())]].concat();
+        let in_mid_turn = ModelRequest { messages: results, ..asking.clone() };
+        let came = call(&client, &in_mid_turn).await;
+        assert_eq!((came.text().as_str(), server.exchanges().len()), ("Hello.", 4), "{came:?}");
+        assert_eq!(left_out_tools(&came), [""; 0], "its first step has named it");
+        let came = call(&client, &asking).await;
+        assert_eq!((server.exchanges().len(), left_out_tools(&came)), (5, vec!["bad"]), "{came:?}");
+
+        let forced = ModelRequest { tool_choice: ToolChoice::Tool("bad".into()), ..asking.clone() };
+        let came = call(&client, &forced).await;
+        assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 6), "{came:?}");
+        let alone = ModelRequest { tools: vec![tool("bad")], tool_choice: ToolChoice::Required, ..asking };
+        let came = call(&client, &alone).await;
+        assert_eq!((came.text().as_str(), left_out_tools(&came)), ("Hello.", vec!["bad"]), "{came:?}");
+        assert_eq!(server.violations().len(), 3, "nothing else is refused: {:?}", server.violations());
+    }
+}
+
+/// In mid-turn it is named, too, where nobody knew before: another upstream may be asked then.
+#[tokio::test]
+async fn a_tool_refused_for_the_first_time_in_mid_turn_is_named() {
+    let habits = testkit::UpstreamHabits { refused_tools: &["weather_today"], ..Default::default() };
+    let replies = [ModelScript::new().say("Hello.")];
+    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let messages = vec![request().messages, vec![Message::Step(step_with_call())]].concat();
+    let came = call(&client(chat(&server)), &ModelRequest { messages, ..with_tools() }).await;
+    assert_eq!((came.text().as_str(), left_out_tools(&came)), ("Hello.", vec!["weather_today"]), "{came:?}");
+}
+
+/// An upstream that refuses one tool after the other has an end in one call, and the next goes on from there.
+#[tokio::test]
+async fn an_upstream_that_refuses_every_tool_is_asked_a_limited_number_of_times() {
+    let server = testkit::FakeUpstream::start(|seen: &SeenRequest| match seen.tools.first() {
+        Some(tool) => refusal(400, &format!("Invalid schema for function '{}': no", tool.name), "bad"),
+        None => ModelScript::new().say("Hello."),
+    });
+    let server = server.await.unwrap();
+    let client = client(chat(&server));
+    let tool = |number| ToolDefinition::new(format!("tool_{number}"), "", json!({}));
+    let asking = ModelRequest { tools: (0..40).map(tool).collect(), ..request() };
+    let came = call(&client, &asking).await;
+    assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 33), "{came:?}");
+    let came = call(&client, &asking).await;
+    assert_eq!((came.text().as_str(), server.exchanges().len()), ("Hello.", 33 + 10), "{came:?}");
+    let named = left_out_tools(&came);
+    assert!(named.len() == 1 && named[0].ends_with("tool_19, and 20 more"), "{named:?}");
 }
 
 /// A reasoning model of OpenAI: two settings and the name of the limit are refused one after the other.

@@ -211,7 +211,8 @@ pub struct EncodedRequest {
     pub headers: Vec<(&'static str, String)>,
     /// The JSON body.
     pub body: Value,
-    /// Tools that are not in the body, because the upstream takes no more ([`UpstreamProfile::tools_max`]).
+    /// Tools that are not in the body, because the upstream takes no more ([`UpstreamProfile::tools_max`]) or not these
+    /// ([`UpstreamProfile::refused_tools`]).
     pub tools_left_out: Vec<WireName>,
     /// Settings that are not in the body, because they exclude others or the upstream does not take them
     /// ([`UpstreamProfile::leave_out`]), as its fields are called.

@@ -366,8 +366,8 @@ pub enum ProblemKind {
     /// A stream that broke before its first content: the reply was asked for again, whole. Reported by the client of the
     /// upstream, not by a decoder.
     StreamReplaced,
-    /// More tools are offered than the upstream takes; `excerpt` names those that were not sent. Reported by the client of the
-    /// upstream.
+    /// Tools that the upstream does not take, or no more of; `excerpt` names those that were not sent. Reported by the client of
+    /// the upstream.
     ToolsLeftOut,
     /// Settings that exclude one another, or that the model does not take; `excerpt` names those that were not sent. Reported by
     /// the client of the upstream.

@@ -3,6 +3,7 @@
 use super::WireName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Name, description and JSON Schema of one offered tool.
@@ -26,7 +27,18 @@ impl ToolDefinition {
         let (name, description, parameters) = (name.into(), description.into(), Arc::new(parameters));
         Self { name, description, parameters, vcp: None }
     }
+
+    /// What tells it from another of the same name.
+    pub fn fingerprint(&self) -> ToolFingerprint {
+        let mut hasher = DefaultHasher::new();
+        (self.name.as_str(), &self.description, &*self.parameters).hash(&mut hasher);
+        ToolFingerprint(hasher.finish())
+    }
 }
+
+/// A definition of a tool, to be remembered without the definition: its name, its description and its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ToolFingerprint(u64);
 
 /// As the value itself.
 mod shared {

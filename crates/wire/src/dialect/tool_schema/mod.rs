@@ -14,6 +14,8 @@
 //! 4. [`plain`]: what is left where a server turns schemas into grammars or has a flavor of its own (Moonshot, llama.cpp), by
 //!    the profile or after a refusal.
 //!
+//! A tool that is refused all the same is left out and named ([`UpstreamProfile::refused_tools`]).
+//!
 //! A rule that is left out is no rule that is lost: the model learns of it when the check refuses its arguments.
 
 pub(super) mod argument_names;
@@ -25,7 +27,7 @@ mod top;
 
 use super::Dialect;
 use crate::profile::{ToolSchemaForm, UpstreamProfile};
-use crate::vocabulary::{ModelRequest, ToolDefinition, WireName};
+use crate::vocabulary::{ModelRequest, ToolChoice, ToolDefinition, WireName};
 use argument_names::ArgumentNames;
 use copies::CopyBudget;
 use serde_json::{Map, Value};
@@ -39,26 +41,48 @@ pub(super) const SCHEMA_DEPTH_MAX: usize = 16;
 /// The tools of a request as its dialect takes them.
 pub(super) struct AdaptedTools {
     pub tools: Vec<ToolDefinition>,
-    /// Tools beyond the number that the upstream takes.
+    /// Tools that the upstream does not take, or no more of.
     pub left_out: Vec<WireName>,
     pub names: ArgumentNames,
 }
 
 /// The tools of a request.
 pub(super) fn adapt(dialect: Dialect, request: &ModelRequest, profile: &UpstreamProfile) -> AdaptedTools {
-    let most = profile.tools_max.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-    let (offered, beyond) = request.tools.split_at(request.tools.len().min(most));
-    let names = ArgumentNames::of(dialect, offered);
-    let tools = offered.iter().map(|tool| {
+    let names = ArgumentNames::of(dialect, &request.tools);
+    let (mut tools, mut left_out) = (Vec::new(), Vec::new());
+    for (tool, is_sent) in request.tools.iter().zip(sent_tools(request, profile)) {
+        if !is_sent {
+            left_out.push(tool.name.clone());
+            continue;
+        }
         let mut schema = standard(&tool.parameters);
         if profile.tool_schemas == ToolSchemaForm::Plain {
             schema = plain::plain(&schema);
         }
         names.rename_properties(&tool.name, &mut schema);
-        ToolDefinition { parameters: Arc::new(Value::Object(schema)), ..tool.clone() }
+        tools.push(ToolDefinition { parameters: Arc::new(Value::Object(schema)), ..tool.clone() });
+    }
+    AdaptedTools { tools, left_out, names }
+}
+
+/// True for each tool that is sent. The one that has to be called always is: without it the request is another.
+fn sent_tools(request: &ModelRequest, profile: &UpstreamProfile) -> Vec<bool> {
+    let is_forced =
+        |tool: &ToolDefinition| matches!(&request.tool_choice, ToolChoice::Tool(name) if *name == tool.name);
+    let most = profile.tools_max.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    let mut places = most.saturating_sub(usize::from(request.tools.iter().any(is_forced)));
+    let is_sent = request.tools.iter().map(|tool| {
+        if is_forced(tool) {
+            return true;
+        }
+        // Fingerprints cost a walk through every schema.
+        let is_refused =
+            !profile.refused_tools.is_empty() && profile.refused_tools.contains(&tool.fingerprint());
+        let is_sent = !is_refused && places > 0;
+        places -= usize::from(is_sent);
+        is_sent
     });
-    let tools = tools.collect();
-    AdaptedTools { tools, left_out: beyond.iter().map(|tool| tool.name.clone()).collect(), names }
+    is_sent.collect()
 }
 
 /// The schema of a tool's arguments as every provider of JSON Schema takes it.

@@ -1,6 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 fn check(schema: Value, expected: Value) {
     assert_eq!(Value::Object(standard(&schema)), expected, "{schema}");
@@ -381,15 +382,28 @@ fn arguments_get_names_that_the_provider_takes() {
     assert_eq!(**unchanged, *odd_names().parameters);
 }
 
+/// The tool that has to be called is among them, wherever it stands: without it the request is another.
 #[test]
-fn tools_beyond_the_limit_are_left_out_and_named() {
+fn tools_beyond_the_limit_and_refused_ones_are_left_out_and_named() {
     let tools: Vec<ToolDefinition> =
         (0..5).map(|n| ToolDefinition::new(format!("t{n}"), "", json!({}))).collect();
-    let request = ModelRequest { tools, ..ModelRequest::default() };
-    let profile = UpstreamProfile { tools_max: Some(3), ..UpstreamProfile::default() };
-    let adapted = adapt(Dialect::OpenaiChat, &request, &profile);
-    assert_eq!(adapted.tools.len(), 3);
-    assert_eq!(adapted.left_out, ["t3", "t4"].map(WireName::from));
+    let refused = |n: usize| BTreeSet::from([tools[n].fingerprint()]);
+    let forced = |name: &str| ToolChoice::Tool(name.into());
+    for (tool_choice, tools_max, refused_tools, left_out) in [
+        (ToolChoice::Auto, None, BTreeSet::new(), vec![]),
+        (ToolChoice::Auto, Some(3), BTreeSet::new(), vec!["t3", "t4"]),
+        (ToolChoice::Auto, Some(3), refused(1), vec!["t1", "t4"]),
+        (ToolChoice::Auto, None, refused(1), vec!["t1"]),
+        (forced("t4"), Some(3), BTreeSet::new(), vec!["t2", "t3"]),
+        (forced("t4"), Some(3), refused(4), vec!["t2", "t3"]),
+        (forced("t0"), Some(3), refused(1), vec!["t1", "t4"]),
+    ] {
+        let request = ModelRequest { tools: tools.clone(), tool_choice, ..ModelRequest::default() };
+        let profile = UpstreamProfile { tools_max, refused_tools, ..UpstreamProfile::default() };
+        let adapted = adapt(Dialect::OpenaiChat, &request, &profile);
+        let names: Vec<&str> = adapted.left_out.iter().map(WireName::as_str).collect();
+        assert_eq!((names, adapted.tools.len()), (left_out.clone(), 5 - left_out.len()), "{profile:?}");
+    }
 }
 
 fn any_value() -> impl Strategy<Value = Value> {
