@@ -44,7 +44,7 @@ pub(super) const BAD_KEY: &[FailureRule] = &[
         .example(401, r#"{"code":"InvalidApiKey","message":"Invalid API-key provided.","request_id":"x"}"#),
     rule("Baidu Qianfan", Unauthorized, "https://cloud.baidu.com/doc/qianfan-api/s/rmwbl43x7")
         .codes(&["invalid_iam_token"])
-        .words(&["access token invalid or no longer valid", "iam certification failed"])
+        .words(&["access token invalid or no longer valid", "access token expired", "iam certification failed"])
         .example(401, r#"{"error":{"code":"invalid_iam_token","message":"IAM Certification failed","type":"invalid_request_error"}}"#),
     rule("Volcengine Ark", Unauthorized, "https://www.volcengine.com/docs/82379/1299023")
         .codes(&["AuthenticationError"])
@@ -58,6 +58,19 @@ pub(super) const BAD_KEY: &[FailureRule] = &[
     rule("StepFun", Unauthorized, "https://raw.githubusercontent.com/api-evangelist/stepfun/refs/heads/main/errors/stepfun-error-codes.yml")
         .codes(&["invalid_api_key"])
         .example(401, r#"{"error":{"message":"Incorrect API key provided","type":"invalid_api_key"}}"#),
+    // Gateways in the same words.
+    rule("llama.cpp", Unauthorized, "https://github.com/ggml-org/llama.cpp/pull/14352")
+        .words(&["invalid api key"])
+        .example(200, r#"{"detail":"Invalid API key"}"#),
+    rule("Kong", Unauthorized, "https://github.com/Kong/kong/blob/master/kong/plugins/key-auth/handler.lua")
+        .words(&["no api key found in request", "invalid authentication credentials"])
+        .example(200, r#"{"message":"No API key found in request"}"#),
+    rule("Kong, AWS API Gateway", Unauthorized, "https://gist.github.com/36653f7f4430059124527221839d76db")
+        .messages(&["unauthorized"])
+        .example(200, r#"{"message":"Unauthorized"}"#),
+    rule("FastAPI", Unauthorized, "https://fastapi.tiangolo.com/how-to/authentication-error-status-code")
+        .messages(&["not authenticated"])
+        .example(200, r#"{"detail":"Not authenticated"}"#),
 ];
 
 pub(super) const NOT_ALLOWED: &[FailureRule] = &[
@@ -104,6 +117,14 @@ pub(super) const NOT_ALLOWED: &[FailureRule] = &[
     rule("Baidu Qianfan", NotAllowed, "https://cloud.baidu.com/doc/qianfan-api/s/Om9b4yj3w")
         .words(&["no permission to use the model", "no permission to use the appid"])
         .example(401, r#"{"error":{"code":"invalid_model","message":"No permission to use the model","type":"invalid_request_error"}}"#),
+    rule("Baidu Qianfan", NotAllowed, "https://ai.baidu.com/ai-doc/WENXINWORKSHOP/tlmyncueh")
+        .words(&["no permission to access data"])
+        .example(200, r#"{"error_code":6,"error_msg":"No permission to access data"}"#),
+    // The application has no right to the model, or has used up what it may.
+    rule("iFlytek Spark", NotAllowed, "https://xfyun.cn/doc/spark/%E6%8E%A5%E5%8F%A3%E8%AF%B4%E6%98%8E.html")
+        .codes(&["11200"])
+        .words(&["appidnoautherror"])
+        .example(200, r#"{"error":{"message":"AppIdNoAuthError","code":"11200"}}"#),
     rule("Volcengine Ark", NotAllowed, "https://www.volcengine.com/docs/82379/1299023")
         .codes(&["AccessDenied", "ModelNotOpen"])
         .example(404, r#"{"error":{"code":"ModelNotOpen","message":"Your account x has not activated the model y. Please activate the model service in the Ark Console. Request ID: x","param":"","type":"NotFound"}}"#),
@@ -128,6 +149,10 @@ pub(super) const UNKNOWN_MODEL: &[FailureRule] = &[
     rule("OpenAI", ModelNotFound, "https://developers.openai.com/api/docs/guides/error-codes")
         .codes(&["model_not_found"])
         .example(403, r#"{"error":{"message":"Project `proj_x` does not have access to model `gpt-x`","type":"invalid_request_error","param":null,"code":"model_not_found"}}"#),
+    // vLLM and other servers in the same words.
+    rule("OpenAI", ModelNotFound, "https://github.com/Aider-AI/aider/issues/2030")
+        .words(&["the model `*` does not exist"])
+        .example(200, r#"{"error":"The model `x` does not exist."}"#),
     rule("Azure OpenAI", ModelNotFound, "https://learn.microsoft.com/en-us/azure/ai-foundry/openai/how-to/troubleshooting")
         .codes(&["DeploymentNotFound"])
         .example(404, r#"{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}"#),
@@ -182,6 +207,9 @@ pub(super) const UNKNOWN_MODEL: &[FailureRule] = &[
         .statuses(&[400, 404])
         .words(&["no such model"])
         .example(400, r#"{"errors":[{"message":"AiError: No such model @cf/x or task","code":5007}],"success":false,"result":{},"messages":[]}"#),
+    rule("Ollama", ModelNotFound, "https://github.com/ollama/ollama/pull/718")
+        .words(&["model '*' not found", "not found, try pulling it first"])
+        .example(200, r#"{"error":"model 'x' not found"}"#),
     rule("LM Studio", ModelNotFound, "https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues")
         .words(&["no models loaded. please load a model"])
         .example(404, r#"{"error":{"message":"No models loaded. Please load a model in the developer page or use the `lms load` command.","type":"invalid_request_error","param":"model","code":"model_not_found"}}"#),

@@ -62,6 +62,13 @@ pub(super) const QUOTA_EXHAUSTED: &[FailureRule] = &[
         .codes(&["BILLING_INSUFFICIENT_BALANCE", "QUOTA_USER_DAILY_REQUEST", "QUOTA_USER_DAILY_FREE"])
         .words(&["account has insufficient balance"])
         .example(429, r#"{"requestId":"x","code":"BILLING_INSUFFICIENT_BALANCE","message":"Your account has insufficient balance"}"#),
+    // 17: today's requests, or nothing is left to pay with; 19: all free requests.
+    rule("Baidu Qianfan", QuotaExhausted, "https://ai.baidu.com/ai-doc/WENXINWORKSHOP/tlmyncueh")
+        .words(&["open api daily request limit reached", "open api total request limit reached"])
+        .example(200, r#"{"error_code":17,"error_msg":"Open api daily request limit reached"}"#),
+    rule("iFlytek Spark", QuotaExhausted, "https://xfyun.cn/doc/spark/%E6%8E%A5%E5%8F%A3%E8%AF%B4%E6%98%8E.html")
+        .codes(&["11201"])
+        .example(200, r#"{"code":11201,"message":"日流控超限","sid":"x"}"#),
     rule("Volcengine Ark", QuotaExhausted, "https://www.volcengine.com/docs/82379/1299023")
         .codes(&["AccountOverdueError", "SetLimitExceeded"])
         .words(&["your account has an overdue balance"])

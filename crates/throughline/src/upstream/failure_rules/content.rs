@@ -39,6 +39,10 @@ pub(super) const FILTERED: &[FailureRule] = &[
     rule("Baidu Qianfan", ContentFiltered, "https://cloud.baidu.com/doc/qianfan-api/s/Om9b4yj3w")
         .codes(&["unsafe_request"])
         .example(400, r#"{"error":{"code":"image_url_unsafe","message":"the content of image_url.url is unsafe","type":"unsafe_request"}}"#),
+    // 10013: what was asked; 10014: what was answered.
+    rule("iFlytek Spark", ContentFiltered, "https://xfyun.cn/doc/spark/%E6%8E%A5%E5%8F%A3%E8%AF%B4%E6%98%8E.html")
+        .codes(&["10013", "10014"])
+        .example(200, r#"{"code":10013,"message":"输入内容审核不通过","sid":"x"}"#),
     rule("Volcengine Ark", ContentFiltered, "https://www.volcengine.com/docs/82379/1299023")
         .codes(&["SensitiveContentDetected", "SensitiveContentDetected.SevereViolation", "SensitiveContentDetected.Violence", "InputTextSensitiveContentDetected", "InputImageSensitiveContentDetected", "OutputTextSensitiveContentDetected", "InputTextRiskDetection", "InputImageRiskDetection", "OutputTextRiskDetection"])
         .example(400, r#"{"error":{"code":"InputTextRiskDetection","message":"The request could not be processed because the input text includes sensitive content that violates ContentSecurityDetection.","type":"BadRequest"}}"#),

@@ -90,6 +90,9 @@ pub(super) const TOO_LONG: &[FailureRule] = &[
         .codes(&["exceed_context_size_error", "context_exceeded"])
         .words(&["exceeds the available context size", "tokens* exceed context window of"])
         .example(200, r#"{"error":{"code":400,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":14429,"n_ctx":8192}}"#),
+    rule("iFlytek Spark", ContextTooLong, "https://xfyun.cn/doc/spark/%E6%8E%A5%E5%8F%A3%E8%AF%B4%E6%98%8E.html")
+        .codes(&["10907"])
+        .example(200, r#"{"code":10907,"message":"token数量超过上限","sid":"x"}"#),
     rule("vLLM", ContextTooLong, "https://github.com/vllm-project/vllm/pull/36197")
         .words(&["model's context length is only", "is longer than the maximum model length"])
         .example(400, r#"{"object":"error","message":"You passed 40000 input tokens and requested 1000 output tokens. However, the model's context length is only 32768 tokens, resulting in a maximum input length of 31768 tokens.","type":"BadRequestError","param":null,"code":400}"#),

@@ -54,6 +54,11 @@ pub(super) const OVERLOADED: &[FailureRule] = &[
     rule("SiliconFlow", Overloaded, "https://docs.siliconflow.cn/cn/faqs/error-code")
         .words(&["model service overloaded"])
         .example(503, r#"{"code":50505,"message":"Model service overloaded. Please try again later.","data":null}"#),
+    // 2, 4: the service, its cluster; 336100: `ServerHighLoad`, which Baidu's own library asks again after.
+    rule("Baidu Qianfan", Overloaded, "https://github.com/baidubce/bce-qianfan-sdk/blob/main/python/qianfan/consts.py")
+        .codes(&["336100"])
+        .words(&["open api request limit reached", "request limit by resouce cluster reached"])
+        .example(200, r#"{"error_code":4,"error_msg":"Open api request limit reached"}"#),
     rule("Volcengine Ark", Overloaded, "https://www.volcengine.com/docs/82379/1299023")
         .codes(&["ServerOverloaded"])
         .example(429, r#"{"error":{"code":"ServerOverloaded","message":"The service is currently unable to handle additional requests due to server overload.","param":"","type":"TooManyRequests"}}"#),
@@ -115,6 +120,14 @@ pub(super) const RATE_LIMITED: &[FailureRule] = &[
         .codes(&["rpm_rate_limit_exceeded", "tpm_rate_limit_exceeded", "336501", "336502", "RATE_LIMIT_TOTAL_QPS"])
         .words(&["rate limit reached for rpm", "rate limit reached for tpm"])
         .example(200, r#"{"code":336501,"msg":"Rate limit reached for RPM"}"#),
+    rule("Baidu Qianfan", RateLimited, "https://ai.baidu.com/ai-doc/WENXINWORKSHOP/tlmyncueh")
+        .words(&["open api qps request limit reached"])
+        .example(200, r#"{"error_code":18,"error_msg":"Open api qps request limit reached"}"#),
+    // 11202: of a second; 11203: at a time.
+    rule("iFlytek Spark", RateLimited, "https://github.com/iflytek/spark-ai-python/issues/39")
+        .codes(&["11202", "11203"])
+        .words(&["appidqpsoverflow"])
+        .example(200, r#"{"error":{"message":"AppIdQpsOverFlowError","code":"11202"}}"#),
     rule("Volcengine Ark", RateLimited, "https://www.volcengine.com/docs/82379/1299023")
         .codes(&["RateLimitExceeded.EndpointRPMExceeded", "RateLimitExceeded.EndpointTPMExceeded", "AccountRateLimitExceeded", "ModelAccountRpmRateLimitExceeded", "ModelAccountTpmRateLimitExceeded", "ModelAccountIpmRateLimitExceeded", "APIAccountRpmRateLimitExceeded", "RequestBurstTooFast"])
         .example(429, r#"{"error":{"code":"RateLimitExceeded.EndpointTPMExceeded","message":"The Tokens Per Minute (TPM) limit of the associated endpoint for your account has been exceeded.","param":"","type":"TooManyRequests"}}"#),

@@ -29,6 +29,8 @@ pub(super) struct FailureRule {
     codes: &'static [&'static str],
     /// Any of these, in lower case; `*` stands for anything.
     words: &'static [&'static str],
+    /// Any of these is the whole message, in lower case and without its full stop: words too short to be looked for in a text.
+    messages: &'static [&'static str],
     #[cfg_attr(not(test), allow(dead_code, reason = "for people, tests and the page of the documents"))]
     source: &'static str,
     #[cfg_attr(not(test), allow(dead_code, reason = "for the tests"))]
@@ -37,7 +39,16 @@ pub(super) struct FailureRule {
 
 /// A row without conditions yet.
 const fn rule(provider: &'static str, kind: FailureKind, source: &'static str) -> FailureRule {
-    FailureRule { provider, kind, statuses: &[], codes: &[], words: &[], source, example: (0, "") }
+    FailureRule {
+        provider,
+        kind,
+        statuses: &[],
+        codes: &[],
+        words: &[],
+        messages: &[],
+        source,
+        example: (0, ""),
+    }
 }
 
 impl FailureRule {
@@ -53,13 +64,17 @@ impl FailureRule {
         Self { words, ..self }
     }
 
+    const fn messages(self, messages: &'static [&'static str]) -> Self {
+        Self { messages, ..self }
+    }
+
     /// A status (200 for an error inside one) and a body that is of this row.
     const fn example(self, status: u16, body: &'static str) -> Self {
         Self { example: (status, body), ..self }
     }
 
     fn fits(&self, status: Option<u16>, error: &UpstreamErrorBody) -> bool {
-        let by_status = self.codes.is_empty() && self.words.is_empty();
+        let by_status = self.by_status();
         let fits_status = match status {
             Some(status) => self.statuses.is_empty() || self.statuses.contains(&status),
             None => !by_status,
@@ -67,7 +82,13 @@ impl FailureRule {
         fits_status
             && (by_status
                 || self.codes.iter().any(|code| has_code(error, code))
-                || self.words.iter().any(|words| says(&error.text, words)))
+                || self.words.iter().any(|words| says(&error.text, words))
+                || self.messages.contains(&whole_message(error).as_str()))
+    }
+
+    /// True if the status says it all.
+    fn by_status(&self) -> bool {
+        self.codes.is_empty() && self.words.is_empty() && self.messages.is_empty()
     }
 }
 
@@ -104,6 +125,10 @@ fn has_code(error: &UpstreamErrorBody, code: &str) -> bool {
         }
         _ => error.codes.iter().any(|own| own == code),
     }
+}
+
+fn whole_message(error: &UpstreamErrorBody) -> String {
+    error.message.trim().trim_end_matches('.').to_lowercase()
 }
 
 /// True if the pieces of `words` between its `*` stand in `text`, one after the other.

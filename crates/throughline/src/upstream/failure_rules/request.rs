@@ -31,6 +31,11 @@ pub(super) const REFUSED: &[FailureRule] = &[
         .statuses(&[400])
         .codes(&["malformed_json", "invalid_messages", "invalid_argument"])
         .example(200, r#"{"error":{"code":"malformed_json","message":"Invalid Argument","type":"invalid_request_error"},"id":"as-x"}"#),
+    // Invalid arguments: of the request, its JSON, a parameter, a plugin's.
+    rule("Baidu Qianfan", Status, "https://github.com/baidubce/bce-qianfan-sdk/blob/main/python/qianfan/consts.py")
+        .statuses(&[400])
+        .codes(&["336001", "336002", "336003", "336104", "336105"])
+        .example(200, r#"{"error_code":336003,"error_msg":"message content can not be empty","id":"as-x"}"#),
     rule("Tencent Hunyuan", Status, "https://cloud.tencent.com/document/api/1729/101847")
         .codes(&["InvalidParameter", "InvalidParameterValue", "InvalidRequest", "MissingParameter"])
         .example(200, r#"{"Response":{"Error":{"Code":"InvalidParameterValue","Message":"参数取值错误"},"RequestId":"x"}}"#),

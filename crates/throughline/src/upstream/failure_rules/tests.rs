@@ -37,11 +37,14 @@ fn every_row_has_a_source_and_conditions_that_can_hold() {
     assert!(providers.len() >= 20, "{providers:?}");
     for rule in all() {
         assert!(rule.source.starts_with("https://") && !rule.source.contains(' '), "{}", rule.source);
-        assert!(!(rule.statuses.is_empty() && rule.codes.is_empty() && rule.words.is_empty()));
+        assert!(!(rule.statuses.is_empty() && rule.by_status()));
         for words in rule.words {
             assert_eq!(*words, words.to_lowercase(), "{}", rule.provider);
             // Short words stand in other errors by chance; Chinese says more in fewer letters.
             assert!(words.len() >= 12, "{}: {words}", rule.provider);
+        }
+        for message in rule.messages {
+            assert_eq!(*message, message.trim_end_matches('.').to_lowercase(), "{}", rule.provider);
         }
     }
 }
@@ -157,10 +160,10 @@ fn a_star_stands_for_anything_between_two_words() {
 const HEAD: &str = "# Errors of providers
 
 What providers send when they refuse, and what Throughline takes it for. A row looks for any code, type, status word or reason in the
-error, or for words of its text, in which `*` is anything. Without a status it holds with every one; an error inside a 200 has none,
-and every row that looks for something holds for it. Digits alone count only where nothing else in the error says its type, and
-`base_resp` is MiniMax's envelope. What no row knows is classified by its status: 401 and 403 are a bad key, 402 is a quota, 413
-too long, 429 a rate limit, 529 overloaded.
+error, or for words of its text, in which `*` is anything; words that stand alone are the whole message. Without a status it holds with
+every one; an error inside a 200 has only one that its JSON says, and every row that looks for something holds for it. Digits count only
+where nothing else in the error says its type, and `base_resp` is MiniMax's envelope. What no row knows is classified by its status: 401
+and 403 are a bad key, 402 is a quota, 413 too long, 429 a rate limit, 529 overloaded.
 
 | class | what follows |
 |---|---|
@@ -209,11 +212,12 @@ fn cells(rule: &FailureRule) -> Vec<String> {
         .words
         .iter()
         .map(|words| if words.contains('`') { format!("“`` {words} ``”") } else { format!("“`{words}`”") });
+    let messages = rule.messages.iter().map(|message| format!("“`{message}`” alone"));
     let mut cells = vec![String::new()];
-    if rule.codes.is_empty() && rule.words.is_empty() {
+    if rule.by_status() {
         return vec!["whatever it says".to_owned()];
     }
-    for mark in codes.chain(words) {
+    for mark in codes.chain(words).chain(messages) {
         let last = cells.last_mut().expect("there is one");
         if !last.is_empty() && last.chars().count() + mark.chars().count() + 2 > CELL_CHARS_MAX {
             cells.push(mark);
