@@ -12,7 +12,7 @@ use crate::frame::{
 use crate::json::JsonRef;
 use crate::limits::DecodeLimits;
 use crate::profile::UpstreamProfile;
-use crate::step::{StepState, StepWriter, error_of, excerpt_of};
+use crate::step::{StepState, StepWriter, error_of, event_words_of, excerpt_of};
 use crate::text::CallFormat;
 use crate::vocabulary::{ProblemKind, StepEvent, UpstreamError};
 use fast::FastPath;
@@ -467,10 +467,15 @@ impl PayloadDecoder {
             (_, "error") => error_of(json).or_else(|| body::plain_error(json)),
             _ => error_of(json),
         };
+        let words = if error.is_none() { event_words_of(event, json) } else { None };
         let dialect = &mut self.dialect;
         let is_over = write_payload(&mut self.state, sink, |step| {
-            // The rest of the payload counts as well: a finish reason may stand beside the error (quirk E1).
-            dialect.frame(&PayloadFrame { event, kind, json }, step);
+            match words {
+                // No dialect reads anything in it.
+                Some(words) => step.last_words(words),
+                // The rest of the payload counts as well: a finish reason may stand beside the error (quirk E1).
+                None => dialect.frame(&PayloadFrame { event, kind, json }, step),
+            }
             if let Some(error) = error {
                 step.fail(error);
             }
@@ -572,6 +577,7 @@ impl PayloadDecoder {
             if let Some(message) = stray {
                 step.fail(UpstreamError { message, ..UpstreamError::default() });
             }
+            step.fail_by_last_words();
             dialect.end(step);
             step.close();
         });

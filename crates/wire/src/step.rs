@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use text_mode::{ReplyEnding, TextMode};
 
-pub(crate) use reported_error::{body_error_of, error_of};
+pub(crate) use reported_error::{body_error_of, error_of, event_words_of};
 
 /// Where events go.
 pub(crate) type EventSink<'s> = &'s mut dyn FnMut(StepEvent<'_>);
@@ -35,6 +35,8 @@ pub(crate) struct StepState {
     usage: Option<Usage>,
     provider_state: Option<Value>,
     error: Option<UpstreamError>,
+    /// Words that nothing of the reply has followed so far.
+    last_words: Option<UpstreamError>,
     complete: bool,
     over: bool,
     effect: FrameEffect,
@@ -126,6 +128,7 @@ impl StepState {
             usage: None,
             provider_state: None,
             error: None,
+            last_words: None,
             complete: false,
             over: false,
             effect: FrameEffect::None,
@@ -496,6 +499,20 @@ impl<'s> StepWriter<'s> {
         }
     }
 
+    /// Words came that are an error if they are the last thing that the upstream says: more of the reply makes them a note.
+    pub(crate) fn last_words(&mut self, words: UpstreamError) {
+        self.state.last_words = Some(words);
+    }
+
+    /// The stream has ended. After a finish reason the reply is whole, whatever words came with it.
+    pub(crate) fn fail_by_last_words(&mut self) {
+        if let Some(words) = self.state.last_words.take()
+            && !self.is_finished()
+        {
+            self.fail(words);
+        }
+    }
+
     /// A finding.
     pub(crate) fn problem(&mut self, kind: ProblemKind, excerpt: &str) {
         let problem = StepProblem { kind, at: self.state.at, excerpt: excerpt_of(excerpt), slot: None };
@@ -577,6 +594,7 @@ impl<'s> StepWriter<'s> {
     }
 
     fn with_calls<T>(&mut self, act: impl FnOnce(&mut CallAssembler, EventSink<'_>, u64) -> T) -> T {
+        self.state.last_words = None;
         let at = self.state.at;
         let sink = &mut *self.sink;
         match (self.choice, self.state.others.get_mut(&self.choice)) {
@@ -598,6 +616,9 @@ impl<'s> StepWriter<'s> {
     }
 
     fn send(&mut self, event: StepEvent<'_>) {
+        if !matches!(event, StepEvent::Problem(_)) {
+            self.state.last_words = None;
+        }
         match self.choice {
             0 => (self.sink)(event),
             index => wrap(index, event, self.sink),
@@ -637,6 +658,7 @@ impl<'s> StepWriter<'s> {
         if text.is_empty() {
             return;
         }
+        self.state.last_words = None;
         if self.choice != 0 {
             return self.send(StepEvent::Text(text));
         }

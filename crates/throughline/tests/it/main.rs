@@ -11,6 +11,7 @@ mod cut_upstream;
 mod decisions;
 mod decoded_again;
 mod durable;
+mod errors_in_words;
 mod flow;
 mod histories;
 mod hosted_tools;

@@ -20,7 +20,8 @@ pub(crate) fn error_of(json: &JsonRef<'_>) -> Option<UpstreamError> {
                 None if text.is_empty() => json.raw().to_owned(),
                 None => text.into_owned(),
             };
-            return Some(UpstreamError { message, kind: text_of(json, "type"), code: text_of(json, "code") });
+            let code = text_of(json, "code").or_else(|| http_status_of(json));
+            return Some(UpstreamError { message, kind: text_of(json, "type"), code });
         }
         Some(error) if error.is_object() && !error.members().is_empty() => return Some(object_error(error)),
         _ => {}
@@ -38,18 +39,89 @@ pub(crate) fn error_of(json: &JsonRef<'_>) -> Option<UpstreamError> {
     enveloped(json)
 }
 
-/// An error in a body that is no stream: also `{detail}` (FastAPI) and a lone `{message}` (AWS, gateways).
+/// An error in a body that is no stream, where words alone are enough: it has nothing else to be.
 pub(crate) fn body_error_of(json: &JsonRef<'_>) -> Option<UpstreamError> {
-    error_of(json).or_else(|| {
-        let words = [json.get("detail"), json.get("message").filter(|message| message.is_string())];
-        let words = words.into_iter().flatten().find(|words| !words.is_null())?;
-        let is_error = !is_reply(json) && !is_success(json);
-        is_error.then(|| UpstreamError {
-            message: words.as_str().map_or_else(|| excerpt_of(words.raw()), Cow::into_owned),
-            kind: text_of(json, "type"),
-            code: code_of(json),
-        })
+    error_of(json).or_else(|| error_in_words(json))
+}
+
+/// An error in words alone as an event of a stream, in the forms of [`error_in_words`]. Notes on the progress of a request look
+/// like it, so an event with a name of its own is none, nor is one with a member that no such error has, or with words for a
+/// state. It is the stream's error only if no more of the reply follows: see `StepWriter::last_words`.
+pub(crate) fn event_words_of(event: &str, json: &JsonRef<'_>) -> Option<UpstreamError> {
+    // `message` is what the standard calls an event without a name.
+    let is_bare = matches!(event, "" | "message")
+        && json.members().iter().all(|(name, value)| value.is_null() || is_of_error(name, value, json));
+    let words = if is_bare { error_in_words(json) } else { None };
+    words.filter(|error| !is_state(&error.message))
+}
+
+/// True if errors in words have this member: ids (Cohere, Kong, AWS), and what RFC 9457, NestJS and Django add.
+fn is_of_error(name: &str, value: &JsonRef<'_>, json: &JsonRef<'_>) -> bool {
+    match name {
+        "detail" | "message" | "code" | "error_code" | "title" | "instance" => true,
+        "id" | "request_id" | "requestId" => true,
+        "status" if value.is_string() => {
+            matches!(value.as_str().as_deref(), Some("error" | "failed" | "failure"))
+        }
+        "status" | "statusCode" | "status_code" => http_status_of(json).is_some(),
+        "success" => value.as_bool() == Some(false),
+        "error" => value.as_bool() == Some(true),
+        // RFC 9457: an address. All other types are those of events.
+        "type" => value
+            .as_str()
+            .is_some_and(|kind| ["http", "about:", "urn:"].iter().any(|scheme| kind.starts_with(scheme))),
+        _ => false,
+    }
+}
+
+/// True for what gateways say of a request that is under way, or that has gone well.
+fn is_state(words: &str) -> bool {
+    const STATES: [&str; 24] = [
+        "",
+        "ok",
+        "success",
+        "succeeded",
+        "accepted",
+        "queued",
+        "pending",
+        "waiting",
+        "connecting",
+        "connected",
+        "loading",
+        "ready",
+        "start",
+        "started",
+        "running",
+        "in progress",
+        "processing",
+        "thinking",
+        "generating",
+        "streaming",
+        "ping",
+        "heartbeat",
+        "done",
+        "completed",
+    ];
+    let words = words.trim().trim_end_matches(['.', '…', '!']).to_lowercase().replace(['_', '-'], " ");
+    STATES.contains(&words.as_str())
+}
+
+/// `{detail}` (FastAPI, Django, RFC 9457), `{message}` (AWS, Kong, Cohere) and `{statusCode, message}` (NestJS, Azure).
+fn error_in_words(json: &JsonRef<'_>) -> Option<UpstreamError> {
+    let words = json.get("detail").or_else(|| json.get("message").filter(|message| message.is_string()))?;
+    let is_error = !is_reply(json) && !is_success(json);
+    is_error.then(|| UpstreamError {
+        message: words.as_str().map_or_else(|| excerpt_of(words.raw()), Cow::into_owned),
+        kind: text_of(json, "type"),
+        code: code_of(json).or_else(|| http_status_of(json)),
     })
+}
+
+/// The status that an error has in its JSON as well.
+fn http_status_of(json: &JsonRef<'_>) -> Option<String> {
+    let status =
+        ["status", "statusCode", "status_code"].into_iter().find_map(|name| json.get(name))?.as_u64()?;
+    (400..600).contains(&status).then(|| status.to_string())
 }
 
 fn object_error(error: &JsonRef<'_>) -> UpstreamError {
@@ -69,7 +141,7 @@ fn object_error(error: &JsonRef<'_>) -> UpstreamError {
 
 /// Errors without the word: MiniMax's `{base_resp: {status_code, status_msg}}`, `{code, message}` (DashScope, SiliconFlow),
 /// `{code, msg}` and `{error_code, error_msg}` (Baidu), `{Response: {Error: {Code, Message}}}` (Tencent),
-/// `{errors: [{message}], success: false}` (Cloudflare), `{detail}` (FastAPI).
+/// `{errors: [{message}], success: false}` (Cloudflare).
 fn enveloped(json: &JsonRef<'_>) -> Option<UpstreamError> {
     if let Some(base) = json.get("base_resp") {
         // Its `status_code` is 0 in every good reply, which may have `choices: null`.
@@ -209,6 +281,89 @@ mod tests {
         for (body, message, kind, code) in cases {
             let expected = Some((message.to_owned(), kind.map(str::to_owned), code.map(str::to_owned)));
             assert_eq!(read(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn words_alone_are_an_error_in_an_event_of_a_stream_too() {
+        let cases = [
+            (r#"{"detail":"m"}"#, "m", None),
+            (r#"{"message":"m"}"#, "m", None),
+            (r#"{"message":"m","data":null,"choices":null}"#, "m", None),
+            (r#"{"detail":[{"msg":"m","type":"missing"}]}"#, r#"[{"msg":"m","type":"missing"}]"#, None),
+            (r#"{"detail":"m","code":"token_not_valid"}"#, "m", Some("token_not_valid")),
+            (r#"{"message":"m","request_id":"r"}"#, "m", None),
+            (r#"{"message":"m","requestId":"r"}"#, "m", None),
+            (r#"{"id":"x","message":"m"}"#, "m", None),
+            (r#"{"statusCode":401,"message":"m"}"#, "m", Some("401")),
+            (r#"{"success":false,"message":"m"}"#, "m", None),
+            (r#"{"error":true,"status":429,"message":"m"}"#, "m", Some("429")),
+            (r#"{"status":"error","message":"m"}"#, "m", None),
+            (r#"{"type":"about:blank","title":"Unauthorized","status":401,"detail":"m"}"#, "m", Some("401")),
+        ];
+        for (event, message, code) in cases {
+            let json = JsonRef::parse(event).unwrap();
+            for name in ["", "message"] {
+                let read = event_words_of(name, &json).map(|error| (error.message, error.code));
+                assert_eq!(read, Some((message.to_owned(), code.map(str::to_owned))), "{event}");
+            }
+            assert_eq!(event_words_of("progress", &json), None, "a name says what it is: {event}");
+            assert_eq!(body_error_of(&json).map(|error| error.message).as_deref(), Some(message), "{event}");
+        }
+    }
+
+    #[test]
+    fn no_event_of_a_reply_or_of_its_progress_is_an_error_in_words() {
+        let events = [
+            // Chat Completions, and what gateways and llama.cpp add to it.
+            r#"{"id":"x","object":"chat.completion.chunk","choices":[],"detail":"m"}"#,
+            r#"{"id":"x","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{}}],"message":"m"}"#,
+            r#"{"choices":[],"usage":{"prompt_tokens":1},"message":"m"}"#,
+            r#"{"usage":{"prompt_tokens":1},"detail":"m"}"#,
+            r#"{"choices":[],"prompt_progress":{"total":9,"processed":3},"message":"m"}"#,
+            r#"{"prompt_progress":{"total":9,"processed":3},"message":"m"}"#,
+            r#"{"model":"m","message":"loading weights"}"#,
+            r#"{"object":"status","message":"m"}"#,
+            // Responses, Anthropic, Cohere.
+            r#"{"type":"response.in_progress","message":"m"}"#,
+            r#"{"type":"response.some_new_event","detail":"m","sequence_number":3}"#,
+            r#"{"type":"ping"}"#,
+            r#"{"type":"ping","message":"m"}"#,
+            r#"{"type":"message_start","message":{"id":"x","content":[]}}"#,
+            r#"{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"Hi"}}}}"#,
+            r#"{"id":"x","model":"m","message":"m"}"#,
+            // Gemini, Ollama, Bedrock.
+            r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}],"message":"m"}"#,
+            r#"{"usageMetadata":{"promptTokenCount":1},"modelVersion":"m","message":"m"}"#,
+            r#"{"model":"m","created_at":"t","message":{"role":"assistant","content":""},"done":false}"#,
+            r#"{"model":"m","response":"","done":true,"detail":"m"}"#,
+            r#"{"status":"pulling manifest","message":"m"}"#,
+            r#"{"contentBlockIndex":0,"message":"m"}"#,
+            // Progress.
+            r#"{"message":"processing"}"#,
+            r#"{"message":"Processing..."}"#,
+            r#"{"message":"in_progress"}"#,
+            r#"{"message":"OK"}"#,
+            r#"{"message":""}"#,
+            r#"{"detail":"completed"}"#,
+            r#"{"detail":null}"#,
+            r#"{"message":"m","status":"processing"}"#,
+            r#"{"message":"m","status":200}"#,
+            r#"{"message":"m","progress":0.4}"#,
+            r#"{"message":"m","queue_position":3}"#,
+            r#"{"message":"m","event":"queued"}"#,
+            r#"{"message":"m","step":2,"total":5}"#,
+            r#"{"message":"m","success":true}"#,
+            r#"{"message":"m","code":0}"#,
+            r#"{"message":"m","error":false}"#,
+            r#"{"detail":"m","eta":4}"#,
+            r#"{"message":["m"]}"#,
+            r#"["detail"]"#,
+            r#""detail""#,
+            "{}",
+        ];
+        for event in events {
+            assert_eq!(event_words_of("", &JsonRef::parse(event).unwrap()), None, "{event}");
         }
     }
 

@@ -7,7 +7,7 @@ use crate::assemble::CallHead;
 use crate::dialect::pending_seals::PendingSeals;
 use crate::dialect::{DialectDecoder, PayloadFrame};
 use crate::json::JsonRef;
-use crate::step::{StepWriter, error_of, excerpt_of};
+use crate::step::{StepWriter, excerpt_of};
 use crate::vocabulary::{CallKind, CallSlot, FinishReason, ProblemKind, UpstreamError, Usage};
 use std::borrow::Cow;
 
@@ -59,17 +59,13 @@ impl DialectDecoder for CohereDecoder {
             }
             "message-end" => read_message_end(json.get("delta").unwrap_or(json), step),
             "message-start" | "content-end" | "citation-end" | "debug" => {}
-            other => match failure(json) {
-                Some(error) => step.fail(error),
-                None => step.problem(ProblemKind::UnknownEvent, other),
-            },
+            other => step.problem(ProblemKind::UnknownEvent, other),
         }
     }
 
     fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let Some(message) = json.get("message").filter(|message| message.is_object()) else {
-            let unexplained = || UpstreamError { message: excerpt_of(json.raw()), kind: None, code: None };
-            return step.fail(failure(json).unwrap_or_else(unexplained));
+            return step.fail(UpstreamError { message: excerpt_of(json.raw()), kind: None, code: None });
         };
         if let Some(plan) = message.get("tool_plan") {
             step.thinking(plan);
@@ -185,16 +181,4 @@ fn read_message_end(json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         });
     }
     step.complete_and_end();
-}
-
-/// Takes `{"message": "..."}`, the form of all errors here, and the usual forms of gateways.
-fn failure(json: &JsonRef<'_>) -> Option<UpstreamError> {
-    error_of(json).or_else(|| {
-        let message = json.nonempty("message").filter(|_| json.get("type").is_none())?;
-        Some(UpstreamError {
-            message: message.into_owned(),
-            kind: None,
-            code: json.scalar("code").map(Cow::into_owned),
-        })
-    })
 }
