@@ -351,12 +351,14 @@ pub(crate) fn mentions_tool_choice(status: u16, text: &str) -> bool {
 }
 
 /// True if reasoning that was sent back can no longer be read there (Responses `invalid_encrypted_content`, Gemini
-/// `Corrupted thought signature`): the same history without it may be accepted.
+/// `Corrupted thought signature`, Anthropic and Bedrock ``Invalid `signature` in `thinking` block``): the same history
+/// without it may be accepted.
 pub(crate) fn is_unreadable_reasoning(status: u16, text: &str) -> bool {
     status == 400
         && (text.contains("invalid_encrypted_content")
             || text.contains("corrupted thought signature")
-            || text.contains("invalid thought signature"))
+            || text.contains("invalid thought signature")
+            || text.replace('`', "").contains("invalid signature in thinking block"))
 }
 
 /// True if the model failed to write a call (Groq, 400 `tool_use_failed`): the next attempt may succeed, and nothing
