@@ -24,8 +24,8 @@ mod vocabulary;
 pub use decoder::{DecodeOptions, StepDecoder, ThinkMode};
 pub use deltas::DeltaAccumulator;
 pub use dialect::{
-    ArgumentNames, Dialect, EncodeError, EncodedRequest, TransferMode, encode, has_setting,
-    needs_backtracking,
+    ArgumentNames, ClientReasoning, Dialect, EncodeError, EncodedRequest, ReasoningForm, ReasoningTarget,
+    TransferMode, encode, has_setting, needs_backtracking,
 };
 pub use limits::DecodeLimits;
 pub use profile::{LeakedCalls, ReasoningEcho, ToolIdFormat, ToolSchemaForm, UpstreamProfile};

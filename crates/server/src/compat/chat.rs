@@ -39,7 +39,7 @@ use throughline::config::ToolRendering;
 use throughline::tools::ToolToggle;
 use throughline::{Agent, ApprovalMode, ClientToolSpec, PersonaMode, TurnRequest, Upstream};
 use throughline_engine::TurnId;
-use throughline_wire::{Dialect, UserPart};
+use throughline_wire::{Dialect, ReasoningTarget, UserPart};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -113,8 +113,11 @@ async fn run_completion(
     let agents = models::visible_agents(&state, &principal).await?;
     let selector = models::parse_selector(&agents, body["model"].as_str().unwrap_or_default());
     let upstream = models::upstream_of(&state.app, &agents, &selector);
-    let modalities = upstream.as_ref().map(input_modalities).unwrap_or_default();
-    let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned(), modalities)?;
+    let modalities = upstream.as_ref().map(|(upstream, _)| input_modalities(upstream)).unwrap_or_default();
+    let target = upstream
+        .as_ref()
+        .map(|(upstream, model)| ReasoningTarget::new(upstream.wire_format(), upstream.quirks(), model));
+    let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned(), modalities, target.as_ref())?;
     drop(body);
     check_message(&state, &request.transcript.input)?;
     if request.conversation_id.is_none()
@@ -151,14 +154,17 @@ async fn run_completion(
             ChatResponder::open(&state, &principal, &resumed.turn, resumed.after, head, projection, page)
                 .await?;
         resumed.deliver(&state, &principal).await?;
-        // The turn has the sampling of its first request.
-        let ignored = ignored_fields_header(&request, request.sampling.given_fields());
+        // The turn has the sampling of its first request, and its own history.
+        let ignored = ignored_fields_header(&request, &[], request.sampling.given_fields());
         return Ok(with_ignored(answer.deliver(request.delivery, canceller).await?, ignored));
     }
     request.strip_codes();
-    let api = upstream.as_ref().map(upstream_api);
+    let api = upstream.as_ref().map(|(upstream, _)| upstream_api(upstream));
     let ignored = api.map(|api| request.sampling.ignored_fields(api)).unwrap_or_default();
-    let ignored = ignored_fields_header(&request, ignored);
+    // A conversation has its own history as well.
+    let of_messages: &[String] =
+        if request.conversation_id.is_some() { &[] } else { &request.omitted_of_messages };
+    let ignored = ignored_fields_header(&request, of_messages, ignored);
 
     let delivery = request.delivery;
     let model = request.model.clone();
@@ -191,8 +197,13 @@ fn check_message(state: &AppState, input: &[UserPart]) -> Result<(), ApiError> {
 
 /// The fields of the request that the model was not told of, if there are any: an answer that silently is another one is
 /// worse than none.
-fn ignored_fields_header(request: &ChatRequest, ignored: Vec<&str>) -> Option<HeaderValue> {
-    let mut names: Vec<&str> = request.unknown_fields.iter().map(String::as_str).collect();
+fn ignored_fields_header(
+    request: &ChatRequest,
+    of_messages: &[String],
+    ignored: Vec<&str>,
+) -> Option<HeaderValue> {
+    let mut names: Vec<&str> =
+        of_messages.iter().chain(&request.unknown_fields).map(String::as_str).collect();
     names.extend(ignored);
     (!names.is_empty()).then(|| HeaderValue::try_from(names.join(", ")).ok())?
 }

@@ -270,16 +270,23 @@ fn agent_and_render<'a>(agents: &'a [Agent], name: &str) -> Option<(&'a Agent, T
     agents.iter().find(|known| known.name == agent).map(|agent| (agent, render))
 }
 
-/// The upstream at which the first model is asked, if it is known here.
-pub(super) fn upstream_of(app: &Throughline, agents: &[Agent], named: &ModelSelector) -> Option<Upstream> {
+/// The first model that is asked, by its upstream's name for it, and the upstream, if that is known here.
+pub(super) fn upstream_of(
+    app: &Throughline,
+    agents: &[Agent],
+    named: &ModelSelector,
+) -> Option<(Upstream, String)> {
     let upstreams = app.upstreams();
-    let of = |name: &str| upstreams.iter().find(|upstream| upstream.name() == name).cloned();
+    let at = |name: &str, model: &str| {
+        let upstream = upstreams.iter().find(|upstream| upstream.name() == name);
+        upstream.map(|upstream| (upstream.clone(), model.to_owned()))
+    };
     if let Some(model) = &named.model {
-        let by_name = model.split_once('/').and_then(|(upstream, _)| of(upstream));
-        return by_name.or_else(|| upstreams.first().cloned());
+        let by_name = model.split_once('/').and_then(|(upstream, model)| at(upstream, model));
+        return by_name.or_else(|| Some((upstreams.first()?.clone(), model.clone())));
     }
-    let agent = agent_of(agents, named)?;
-    agent.models.first().and_then(|model| of(&model.name))
+    let first = agent_of(agents, named)?.models.first()?;
+    at(&first.name, &first.model)
 }
 
 /// The agent that answers, if it is named or the only one.

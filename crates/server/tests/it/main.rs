@@ -16,6 +16,7 @@ mod chat;
 mod chat_errors;
 mod chat_pictures;
 mod chat_questions;
+mod chat_reasoning;
 mod chat_tools;
 mod clients;
 mod connecting;

@@ -8,6 +8,7 @@ pub(crate) mod anthropic;
 pub(crate) mod bedrock;
 mod call_ids;
 mod call_name;
+mod client_reasoning;
 pub(crate) mod cohere;
 pub(crate) mod extra;
 pub(crate) mod gemini;
@@ -23,6 +24,7 @@ mod tool_schema;
 mod pending_seals;
 mod text_fragments;
 
+pub use client_reasoning::{ClientReasoning, ReasoningForm, ReasoningTarget};
 pub use settings::has_setting;
 pub use tool_schema::argument_names::ArgumentNames;
 pub(crate) use tool_schema::argument_names::ArgumentRenamer;

@@ -13,6 +13,7 @@ mod text;
 mod announce;
 mod anthropic_shuffled;
 mod argument_names;
+mod client_reasoning;
 mod conformance;
 mod echo;
 mod elsewhere;

@@ -370,6 +370,12 @@ fn rebuild_content(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
     text.into_iter().chain(calls).collect()
 }
 
+/// The state of a step of these blocks and this text. Its calls are added as it is written.
+pub(crate) fn state_of_blocks(mut blocks: Vec<Value>, text: &str) -> Value {
+    blocks.extend(Some(text_block(text)).filter(|_| !text.trim().is_empty()));
+    echo::write(blocks, None)
+}
+
 fn name_of(call: &Call) -> Cow<'_, str> {
     call_name::sanitize_to(call.name.as_str(), &[], LONG_NAME_BYTES_MAX)
 }

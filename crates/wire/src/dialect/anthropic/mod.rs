@@ -10,4 +10,4 @@ mod echo;
 mod encode;
 
 pub(crate) use decode::AnthropicDecoder;
-pub(crate) use encode::encode;
+pub(crate) use encode::{encode, state_of_blocks};

@@ -17,6 +17,9 @@ use std::borrow::Cow;
 /// Stands for the signature of a call that this model did not write.
 const SIGNATURE_PLACEHOLDER: &str = "skip_thought_signature_validator";
 
+/// Member of the state of a step that a client has sent: signatures by the call's id.
+const CLIENT_SIGNATURES: &str = "thought_signatures";
+
 pub(crate) fn encode(
     request: &ModelRequest,
     offered: &[ToolDefinition],
@@ -209,13 +212,15 @@ impl HistoryEncoder<'_> {
         (model_parts, answers)
     }
 
+    /// The state of a step that this model wrote.
+    fn own_state<'s>(&self, step: &'s ClosedStep) -> Option<&'s Value> {
+        let state = step.provider_state.as_ref()?;
+        (state.dialect == Dialect::Gemini && step.model == self.request.model).then_some(&state.value)
+    }
+
     /// The parts as the model wrote them, if this model wrote them and the calls are those of the step.
     fn echo(&self, step: &ClosedStep) -> Option<Vec<Value>> {
-        let state = step.provider_state.as_ref()?;
-        if state.dialect != Dialect::Gemini || step.model != self.request.model {
-            return None;
-        }
-        let mut parts = state.value.as_array()?.clone();
+        let mut parts = self.own_state(step)?.as_array()?.clone();
         let mut calls = step.calls.iter();
         for echoed in parts.iter_mut().filter_map(|part| part.get_mut("functionCall")) {
             let (call, _) = calls.next()?;
@@ -231,8 +236,9 @@ impl HistoryEncoder<'_> {
         calls.next().is_none().then_some(parts)
     }
 
-    /// A step of another model: its text and its calls, without its thoughts.
+    /// A step of another model: its text and its calls, without its thoughts. Signatures are those that a client has brought.
     fn rebuild(&self, step: &ClosedStep) -> Vec<Value> {
+        let signatures = self.own_state(step).and_then(|state| state.get(CLIENT_SIGNATURES));
         let mut parts = Vec::new();
         if !step.text.is_empty() {
             parts.push(json!({ "text": step.text }));
@@ -240,8 +246,10 @@ impl HistoryEncoder<'_> {
         for (nth, (call, _)) in step.calls.iter().enumerate() {
             let mut part =
                 json!({ "functionCall": { "name": name_of(call), "args": call.arguments_object() } });
-            if nth == 0 && self.generation == ModelGeneration::Three {
-                part["thoughtSignature"] = SIGNATURE_PLACEHOLDER.into();
+            let is_signed = nth == 0 && self.generation == ModelGeneration::Three;
+            let signature = signatures.and_then(|known| known.get(call.id.as_str())?.as_str());
+            if let Some(signature) = signature.or(is_signed.then_some(SIGNATURE_PLACEHOLDER)) {
+                part["thoughtSignature"] = signature.into();
             }
             parts.push(part);
         }
@@ -275,6 +283,13 @@ impl HistoryEncoder<'_> {
         }
         json!({ "functionResponse": response })
     }
+}
+
+/// The state of a step whose parts are not known, but the signatures of its calls, by id.
+pub(crate) fn state_of_signatures(signatures: Vec<(String, String)>) -> Value {
+    let signatures: Map<String, Value> =
+        signatures.into_iter().map(|(id, signature)| (id, signature.into())).collect();
+    json!({ CLIENT_SIGNATURES: signatures })
 }
 
 /// Letters, digits and `_-.:`, with a letter or `_` in front.

@@ -7,5 +7,5 @@ mod schema;
 
 pub(crate) use decode::GeminiDecoder;
 pub(crate) use encode::encode;
-pub(super) use encode::is_before_three;
+pub(super) use encode::{is_before_three, state_of_signatures};
 pub(crate) use schema::adapt as adapt_schema;

@@ -285,6 +285,17 @@ fn tool_call(id: &str, call: &Call, state: Option<&ProviderState>) -> Value {
     entry
 }
 
+/// The state of a step with these `reasoning_details`.
+pub(crate) fn state_of_details(details: Vec<Value>) -> Value {
+    json!({ "reasoning_details": details })
+}
+
+/// The state of a step whose calls have these signatures of Gemini's, by id.
+pub(crate) fn state_of_signatures(signatures: Vec<(String, String)>) -> Value {
+    let extra = |(id, signature)| json!({"id": id, "value": {"google": {"thought_signature": signature}}});
+    json!({ "extra_content": signatures.into_iter().map(extra).collect::<Vec<_>>() })
+}
+
 /// The two formats that the API takes.
 fn audio_format(media: &Media) -> Option<&'static str> {
     match media.media_type.as_str() {

@@ -7,4 +7,4 @@ mod decode;
 mod encode;
 
 pub(crate) use decode::ChatDecoder;
-pub(crate) use encode::encode;
+pub(crate) use encode::{encode, state_of_details, state_of_signatures};

@@ -1,6 +1,7 @@
 //! Messages of OpenAI's forms as history: calls and their outcomes as pairs, which is the only form that a history has here.
 
 use super::field::BodyField;
+use super::members::MemberReader;
 use crate::surface::chat_completions::InvalidRequestError;
 use crate::surface::chat_completions::tool_display::strip_start_cards;
 use base64::Engine;
@@ -8,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use throughline_wire::{
-    Call, CallArguments, CallKind, CallOutcome, ClosedStep, Media, Message, RawArguments, ToolOutput,
-    UserPart,
+    Call, CallArguments, CallKind, CallOutcome, ClientReasoning, ClosedStep, Media, Message, RawArguments,
+    ReasoningTarget, ToolOutput, UserPart,
 };
 use url::{Host, Url};
 
@@ -77,8 +78,8 @@ type FileLookup<'a> = &'a dyn Fn(&str) -> Option<UploadedFile>;
 pub(super) struct ReadMessages {
     pub instructions: Option<String>,
     pub transcript: ChatTranscript,
-    /// Kinds of parts in the assistant's messages that a history has no place for.
-    pub omitted_parts: BTreeSet<String>,
+    /// Members and parts of messages that the model is not given, by name.
+    pub omitted: BTreeSet<String>,
 }
 
 /// Instructions and talk.
@@ -86,14 +87,15 @@ pub(super) fn read_messages(
     messages: &BodyField<'_>,
     file: FileLookup<'_>,
     modalities: InputModalities,
+    target: Option<&ReasoningTarget>,
 ) -> Result<ReadMessages, InvalidRequestError> {
     let mut reader = MessageReader {
         file,
         modalities,
+        members: MemberReader::new(target),
         instructions: Vec::new(),
         history: Vec::new(),
         open: None,
-        omitted_parts: BTreeSet::new(),
     };
     let items = messages.items()?;
     if items.is_empty() {
@@ -128,7 +130,7 @@ pub(super) fn read_messages(
         _ => Vec::new(),
     };
     let transcript = ChatTranscript { history, input, tool_results: answers };
-    Ok(ReadMessages { instructions, transcript, omitted_parts: reader.omitted_parts })
+    Ok(ReadMessages { instructions, transcript, omitted: reader.members.into_omitted() })
 }
 
 fn result(call: &Call, outcome: &CallOutcome) -> (String, ToolOutput) {
@@ -142,11 +144,11 @@ fn result(call: &Call, outcome: &CallOutcome) -> (String, ToolOutput) {
 struct MessageReader<'a> {
     file: FileLookup<'a>,
     modalities: InputModalities,
+    members: MemberReader<'a>,
     instructions: Vec<String>,
     history: Vec<Message>,
     /// The assistant's message whose results are being read.
     open: Option<PendingStep>,
-    omitted_parts: BTreeSet<String>,
 }
 
 struct PendingStep {
@@ -160,6 +162,7 @@ struct PendingStep {
 impl MessageReader<'_> {
     fn push(&mut self, message: &BodyField<'_>) -> Result<(), InvalidRequestError> {
         let role = message.required("role")?;
+        self.members.omit_unread(message.value());
         match role.text()? {
             "tool" => return self.tool(message),
             "assistant" => {
@@ -208,9 +211,12 @@ impl MessageReader<'_> {
             "image_url" => self.image(&part.required("image_url")?),
             "file" => self.file(&part.required("file")?),
             "input_audio" => self.sound(&part.required("input_audio")?),
-            _ => Err(kind.unsupported(
-                "is no kind of content that is known here: `text`, `image_url`, `input_audio`, `file`",
-            )),
+            // Unlike a part of the assistant's it is not left out: that would be another question.
+            _ => Err(kind
+                .unsupported(
+                    "is no kind of content that is known here: `text`, `image_url`, `input_audio`, `file`",
+                )
+                .remedy("send the content as one of these, or describe it as text")),
         }
     }
 
@@ -304,8 +310,9 @@ impl MessageReader<'_> {
                 .unsupported("has a `function_call`, of an older API")
                 .remedy("send `tool_calls`"));
         }
+        let mut reasoning = ClientReasoning::default();
         let (text, thought) = match message.get("content") {
-            Some(content) => self.assistant_content(&content)?,
+            Some(content) => self.assistant_content(&content, &mut reasoning)?,
             None => Default::default(),
         };
         let text = strip_images(&strip_start_cards(&text));
@@ -313,17 +320,24 @@ impl MessageReader<'_> {
             Some(refusal) => refusal.text()?,
             None => "",
         };
-        let thinking = match message.get("reasoning_content").or_else(|| message.get("reasoning")) {
-            Some(thinking) => thinking.value().as_str().unwrap_or_default().to_owned(),
-            None => String::new(),
-        };
-        let thinking = if thinking.is_empty() { thought } else { thinking };
+        if !text.is_empty() && !refusal.is_empty() {
+            self.members.omit("messages", "refusal");
+        }
         let text = if text.is_empty() { refusal.to_owned() } else { text };
         let calls = match message.get("tool_calls") {
-            Some(calls) => calls.items()?.iter().map(read_call).collect::<Result<Vec<_>, _>>()?,
+            Some(calls) => calls.items()?,
             None => Vec::new(),
         };
-        let step = ClosedStep { thinking, text, ..ClosedStep::default() };
+        for call in &calls {
+            self.members.read_call(call.value(), &mut reasoning);
+        }
+        let calls = calls.iter().map(read_call).collect::<Result<Vec<_>, _>>()?;
+        let thinking = self.members.read_reasoning(message.value(), thought, &mut reasoning);
+        let mut step = ClosedStep { thinking, text, ..ClosedStep::default() };
+        if let Some(target) = self.members.target() {
+            step.provider_state = target.provider_state(reasoning, &step.text);
+            target.model().clone_into(&mut step.model);
+        }
         let mut ids = HashSet::new();
         if let Some(twice) = calls.iter().find(|call| !ids.insert(call.id.as_str().to_owned())) {
             return Err(message.invalid(format!("has two calls with the id `{}`", twice.id)));
@@ -342,6 +356,7 @@ impl MessageReader<'_> {
     fn assistant_content(
         &mut self,
         content: &BodyField<'_>,
+        reasoning: &mut ClientReasoning,
     ) -> Result<(String, String), InvalidRequestError> {
         if let Some(text) = content.value().as_str() {
             return Ok((text.to_owned(), String::new()));
@@ -351,15 +366,15 @@ impl MessageReader<'_> {
             let kind = part.required("type")?;
             match (kind.text()?, part.value()["text"].as_str()) {
                 (kind @ ("text" | "refusal"), _) => texts.push(part.required(kind)?.text()?),
-                (kind @ ("thinking" | "reasoning"), _) => thoughts.push(thought_text(part.value(), kind)),
+                (kind @ ("thinking" | "reasoning"), _) => {
+                    thoughts.push(self.members.read_thought(part.value(), kind, reasoning));
+                }
                 ("tool_use" | "tool-call" | "tool_call" | "function_call", _) => {
                     return Err(kind.unsupported("is a call among the parts").remedy("send `tool_calls`"));
                 }
                 // `output_text` of another API, and what is to come.
                 (_, Some(text)) => texts.push(text),
-                (kind, None) => {
-                    self.omitted_parts.insert(kind.to_owned());
-                }
+                (kind, None) => self.members.read_other(part.value(), kind, reasoning),
             }
         }
         Ok((texts.join("\n"), thoughts.join("\n")))
@@ -466,14 +481,6 @@ fn read_call(call: &BodyField<'_>) -> Result<Call, InvalidRequestError> {
         arguments,
         ran_with: None,
     })
-}
-
-/// The text of a part with thinking: itself (Anthropic), the texts of a list (Mistral), or the field `text`.
-fn thought_text(part: &Value, kind: &str) -> String {
-    match part.get(kind).or_else(|| part.get("text")) {
-        Some(Value::Array(parts)) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
-        thought => thought.and_then(Value::as_str).unwrap_or_default().to_owned(),
-    }
 }
 
 /// A text, or the texts of a list of parts.

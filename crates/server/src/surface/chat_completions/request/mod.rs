@@ -4,6 +4,7 @@
 //! know and cannot do is refused by its name, since an answer that silently is another one is worse than none.
 
 mod field;
+mod members;
 mod messages;
 mod sampling;
 mod tools;
@@ -18,10 +19,9 @@ use super::{ApprovalChannel, InvalidRequestError, UsageChunk};
 use field::BodyField;
 use messages::ReadMessages;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use throughline::config::ToolRendering;
 use throughline::tools::ToolToggle;
-use throughline_wire::{CallOutcome, Message, ToolChoice};
+use throughline_wire::{CallOutcome, Message, ReasoningTarget, ToolChoice};
 
 /// Delivery of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +73,10 @@ pub(crate) struct ChatRequest {
     pub transcript: ChatTranscript,
     /// Sampling and the form of the answer.
     pub sampling: SamplingOptions,
-    /// Fields that nothing here reads, and parts of the assistant's messages, by name: the answer is given without them, and says
-    /// so.
+    /// Fields that nothing here reads, by name: the answer is given without them, and says so.
     pub unknown_fields: Vec<String>,
+    /// The same of members and parts of messages.
+    pub omitted_of_messages: Vec<String>,
     /// Tools that the client runs itself.
     pub tools: Vec<DeclaredTool>,
     pub tool_choice: ToolChoice,
@@ -90,7 +91,8 @@ pub(crate) struct ChatRequest {
 }
 
 impl ChatRequest {
-    /// Parses a request. `file` finds a file that the user has uploaded; `senses` are the model's.
+    /// Parses a request. `file` finds a file that the user has uploaded; `modalities` are the model's, and `target` is the model
+    /// itself, if it is known.
     ///
     /// # Errors
     /// A part that is invalid or unsupported, with its path.
@@ -98,6 +100,7 @@ impl ChatRequest {
         body: &Value,
         file: &dyn Fn(&str) -> Option<UploadedFile>,
         modalities: InputModalities,
+        target: Option<&ReasoningTarget>,
     ) -> Result<Self, InvalidRequestError> {
         let body = BodyField::root(body)?;
         let model = body.required("model")?.text()?.to_owned();
@@ -119,8 +122,8 @@ impl ChatRequest {
             (DeliveryMode::Stream, false) => UsageChunk::Unwanted,
         };
         let tool_options = tools::read_tools(&body)?;
-        let ReadMessages { instructions, transcript, omitted_parts } =
-            messages::read_messages(&body.required("messages")?, file, modalities)?;
+        let ReadMessages { instructions, transcript, omitted } =
+            messages::read_messages(&body.required("messages")?, file, modalities, target)?;
         let options = ThroughlineOptions::read(&body)?;
         Ok(Self {
             model,
@@ -129,7 +132,8 @@ impl ChatRequest {
             instructions,
             transcript,
             sampling: SamplingOptions::read(&body)?,
-            unknown_fields: unknown_fields(&body, &omitted_parts),
+            unknown_fields: unknown_fields(&body),
+            omitted_of_messages: omitted.into_iter().collect(),
             tools: tool_options.tools,
             tool_choice: tool_options.choice,
             server_tools: options.tools.unwrap_or(tool_options.server_tools),
@@ -177,6 +181,10 @@ impl ChatRequest {
                 Message::Step(step) => {
                     strip_codes(&mut step.text);
                     strip_codes(&mut step.thinking);
+                    // What the upstream wants back has the same text in it.
+                    if let Some(state) = &mut step.provider_state {
+                        state.for_each_text(&mut |text| strip_codes(text));
+                    }
                     for (_, outcome) in &mut step.calls {
                         if let CallOutcome::Done(output) = outcome {
                             strip_codes(&mut output.text);
@@ -247,21 +255,29 @@ const KNOWN_FIELDS: &[&str] = &[
     // Said of the request, not of the answer.
     "user",
 ];
-/// So many are named.
-const UNKNOWN_NAMED_MAX: usize = 16;
+/// So many fields are named, and so many members of messages: a header has no more than 8 KiB at some proxies.
+const NAMED_MAX: usize = 16;
 
-fn unknown_fields(body: &BodyField<'_>, parts: &BTreeSet<String>) -> Vec<String> {
+fn unknown_fields(body: &BodyField<'_>) -> Vec<String> {
     let fields = body.value().as_object().into_iter().flatten();
-    let says_something = |value: &&Value| !value.is_null() && **value != false && **value != 0;
     let fields = fields
         .filter(|(name, value)| says_something(value) && !KNOWN_FIELDS.contains(&name.as_str()))
         .map(|(name, _)| name.as_str())
         .filter(|name| !sampling::HINTS.contains(name) && !sampling::ACCOUNT_FIELDS.contains(name))
-        .filter(|name| is_plain_name(name))
-        .map(str::to_owned);
-    let parts =
-        parts.iter().filter(|kind| is_plain_name(kind)).map(|kind| format!("messages.content.{kind}"));
-    parts.chain(fields).take(UNKNOWN_NAMED_MAX).collect()
+        .filter(|name| is_plain_name(name));
+    fields.take(NAMED_MAX).map(str::to_owned).collect()
+}
+
+/// False for `null`, what is off, and what is empty.
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(on) => *on,
+        Value::Number(_) => *value != 0,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+    }
 }
 
 /// True for what may stand in a header as it is.

@@ -7,20 +7,27 @@ use super::{
 };
 use serde_json::{Value, json};
 use throughline::tools::ToolToggle;
-use throughline::wire::{CallOutcome, Dialect, Media, Message, ToolChoice, UserPart};
+use throughline::wire::{
+    CallOutcome, ClosedStep, Dialect, Media, Message, ReasoningEcho, ReasoningTarget, ToolChoice,
+    UpstreamProfile, UserPart,
+};
 
 fn read(body: &Value) -> Result<ChatRequest, InvalidRequestError> {
-    read_for(body, InputModalities::default())
+    read_for(body, InputModalities::default(), None)
 }
 
-fn read_for(body: &Value, senses: InputModalities) -> Result<ChatRequest, InvalidRequestError> {
+fn read_for(
+    body: &Value,
+    senses: InputModalities,
+    target: Option<&ReasoningTarget>,
+) -> Result<ChatRequest, InvalidRequestError> {
     let file = |id: &str| {
         (id == "file_1").then(|| UploadedFile {
             name: "cat.png".into(),
             media: Media::new("image/png".into(), "aGk=".into()),
         })
     };
-    ChatRequest::read(body, &file, senses)
+    ChatRequest::read(body, &file, senses, target)
 }
 
 fn understood(more: Value) -> ChatRequest {
@@ -60,6 +67,24 @@ fn thinking_alone_is_no_message() {
     }
 }
 
+fn target(dialect: Dialect, reasoning_echo: ReasoningEcho, model: &str) -> ReasoningTarget {
+    let profile = UpstreamProfile { reasoning_echo, ..UpstreamProfile::default() };
+    ReasoningTarget::new(dialect, &profile, model)
+}
+
+/// The step that the assistant's message is for a model, and the names of what is left out of it.
+fn step_for(target: &ReasoningTarget, message: &Value) -> (ClosedStep, Vec<String>) {
+    let mut messages = vec![json!({"role": "user", "content": "Well?"}), message.clone()];
+    for call in message["tool_calls"].as_array().into_iter().flatten() {
+        messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": "42"}));
+    }
+    messages.push(json!({"role": "user", "content": "Sure?"}));
+    let body = with(json!({"messages": messages}));
+    let request = read_for(&body, InputModalities::default(), Some(target)).expect("it is taken");
+    let Some(Message::Step(step)) = request.transcript.history.last() else { panic!("{message}") };
+    (step.clone(), request.omitted_of_messages)
+}
+
 /// As Mistral, Anthropic and others write an assistant's content, sent back by a client that met them before.
 #[test]
 fn thinking_among_the_parts_is_kept_and_other_kinds_are_omitted_by_name() {
@@ -75,7 +100,7 @@ fn thinking_among_the_parts_is_kept_and_other_kinds_are_omitted_by_name() {
             json!([{"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "Yes."}]),
             "Hm.",
             "Yes.",
-            &[],
+            &["messages.content.thinking.signature"],
         ),
         (
             json!([{"type": "reasoning", "text": "Hm."}, {"type": "output_text", "text": "Yes."}]),
@@ -91,15 +116,129 @@ fn thinking_among_the_parts_is_kept_and_other_kinds_are_omitted_by_name() {
             &["messages.content.redacted_thinking", "messages.content.server-call"],
         ),
     ] {
-        let request = understood(json!({"messages": [
-            {"role": "user", "content": "Well?"},
-            {"role": "assistant", "content": content},
-            {"role": "user", "content": "Sure?"},
-        ]}));
-        let Some(Message::Step(step)) = request.transcript.history.last() else { panic!("{content}") };
+        let deepseek = target(Dialect::OpenaiChat, ReasoningEcho::ReasoningContent, "m");
+        let (step, named) = step_for(&deepseek, &json!({"role": "assistant", "content": content}));
         assert_eq!((step.thinking.as_str(), step.text.as_str()), (thinking, text), "{content}");
-        assert_eq!(request.unknown_fields, omitted, "{content}");
+        assert_eq!(named, omitted, "{content}");
     }
+}
+
+/// The form that the model reads becomes the state that its encoder echoes; the others are named.
+#[test]
+fn signed_reasoning_goes_to_the_model_that_reads_it() {
+    let openrouter = target(Dialect::OpenaiChat, ReasoningEcho::ReasoningDetails, "google/gemini-3-pro");
+    let compatible = target(Dialect::OpenaiChat, ReasoningEcho::None, "Gemini-3-pro");
+    let openai = target(Dialect::OpenaiChat, ReasoningEcho::None, "gpt");
+    let vllm = target(Dialect::OpenaiChat, ReasoningEcho::Reasoning, "qwen");
+    let gemini = target(Dialect::Gemini, ReasoningEcho::None, "gemini-3-pro");
+    let claude = target(Dialect::Anthropic, ReasoningEcho::None, "claude");
+    let bedrock = target(Dialect::BedrockAnthropic, ReasoningEcho::None, "claude");
+    let block = json!({"type": "thinking", "thinking": "Hm.", "signature": "s"});
+    let text = json!({"type": "text", "text": "Yes."});
+    let content = json!([block, text]);
+    let detailed = json!({"content": "Yes.", "reasoning": "Hm.", "reasoning_details": [{"data": "x"}]});
+    let plain = json!({"content": "Yes.", "reasoning_content": "Hm."});
+    let in_parts = json!({ "content": content });
+    let lite = json!({"content": "Yes.", "reasoning_content": "Hm.", "thinking_blocks": [
+        {"type": "thinking", "thinking": "Hm.", "signature": "s", "cache_control": null}, {"type": "redacted_thinking", "data": "A"}]});
+    let unsigned = json!({"content": [{"type": "thinking", "thinking": "Hm."}, text]});
+    let call = |extra: Value| json!({"content": null, "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}, "extra_content": extra}]});
+    let signed = call(json!({"google": {"thought_signature": "s"}}));
+    let by_id = json!({"thought_signatures": {"a": "s"}});
+    let on_call = json!({"extra_content": [{"id": "a", "value": {"google": {"thought_signature": "s"}}}]});
+    let details = json!({"reasoning_details": [{"data": "x"}]});
+    let blocks = json!({ "role": "assistant", "content": content });
+    let lite_blocks =
+        json!({"role": "assistant", "content": [block, {"type": "redacted_thinking", "data": "A"}, text]});
+    for (target, message, state, named) in [
+        (&openrouter, &detailed, Some(&details), &[][..]),
+        (&openai, &detailed, None, &["messages.reasoning", "messages.reasoning_details"]),
+        (&claude, &detailed, None, &["messages.reasoning", "messages.reasoning_details"]),
+        (&vllm, &detailed, None, &["messages.reasoning_details"]),
+        (&vllm, &plain, None, &[]),
+        (&openrouter, &plain, None, &["messages.reasoning_content"]),
+        (&gemini, &plain, None, &["messages.reasoning_content"]),
+        (&claude, &in_parts, Some(&blocks), &[]),
+        (&bedrock, &in_parts, Some(&blocks), &[]),
+        (&vllm, &in_parts, None, &["messages.content.thinking.signature"]),
+        (&gemini, &in_parts, None, &["messages.content.thinking"]),
+        (&claude, &unsigned, None, &["messages.content.thinking"]),
+        (&claude, &lite, Some(&lite_blocks), &[]),
+        (&vllm, &lite, None, &["messages.thinking_blocks"]),
+        (&gemini, &signed, Some(&by_id), &[]),
+        (&compatible, &signed, Some(&on_call), &[]),
+        (&openrouter, &signed, None, &["messages.tool_calls.extra_content"]),
+        (&claude, &signed, None, &["messages.tool_calls.extra_content"]),
+        (
+            &gemini,
+            &call(json!({"google": {"thought_signature": ""}})),
+            None,
+            &["messages.tool_calls.extra_content"],
+        ),
+        (&gemini, &call(json!({"other": 1})), None, &["messages.tool_calls.extra_content"]),
+        (&gemini, &call(json!({})), None, &[]),
+    ] {
+        let mut message = message.clone();
+        message["role"] = "assistant".into();
+        let (step, omitted) = step_for(target, &message);
+        let of_target = step.provider_state.as_ref().map(|state| &state.value);
+        assert_eq!((of_target, step.model.as_str()), (state, target.model()), "{target:?}: {message}");
+        assert_eq!(omitted, named, "{target:?}: {message}");
+    }
+}
+
+#[test]
+fn codes_are_taken_out_of_what_goes_back_as_it_is() {
+    let claude = target(Dialect::Anthropic, ReasoningEcho::None, "claude");
+    let code = format!("tlq_{}", "ab".repeat(16));
+    let said = json!({"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": format!("May I? {code}")}]});
+    let body = with(json!({"messages": [said, {"role": "user", "content": "Hi"}]}));
+    let mut request = read_for(&body, InputModalities::default(), Some(&claude)).unwrap();
+    let shown = |request: &ChatRequest| serde_json::to_string(&request.transcript.history).unwrap();
+    assert_eq!(shown(&request).matches(&code).count(), 2, "as text, and in the state");
+    request.strip_codes();
+    assert!(!shown(&request).contains(&code), "{}", shown(&request));
+}
+
+/// It would be another question without it.
+#[test]
+fn a_users_part_of_an_unknown_kind_is_refused_with_the_kinds_that_are_known() {
+    let part = json!({"type": "video_url", "video_url": {"url": "https://example.com/a.mp4"}});
+    let refusal = read(&with(json!({"messages": [{"role": "user", "content": [part]}]}))).unwrap_err();
+    assert_eq!((refusal.code, refusal.param.as_str()), ("unsupported", "messages[0].content[0].type"));
+    for kind in ["`text`", "`image_url`", "`input_audio`", "`file`"] {
+        assert!(refusal.message.contains(kind), "{}", refusal.message);
+    }
+    assert!(refusal.remedy.is_some());
+}
+
+#[test]
+fn members_of_messages_that_nobody_reads_are_named_and_echoes_are_not() {
+    let message = json!({
+        "role": "assistant", "content": "Yes.", "id": "msg_1", "name": "x", "index": 0, "status": "completed", "parsed": {"a": 1},
+        "refusal": "No.", "annotations": [{}], "audio": {"id": "a"}, "prefix": true, "a b": 1,
+        "images": [], "usage": {}, "logprobs": null, "weight": 0, "note": "",
+        "tool_calls": [{"id": "a", "index": 0, "type": "function", "function": {"name": "f"}, "caller": "x"}],
+    });
+    let openai = target(Dialect::OpenaiChat, ReasoningEcho::None, "gpt");
+    let (_, named) = step_for(&openai, &message);
+    let named: Vec<_> = named.iter().map(|name| name.trim_start_matches("messages.")).collect();
+    assert_eq!(named, ["annotations", "audio", "prefix", "refusal", "tool_calls.caller"]);
+    let refused = json!({"role": "assistant", "content": "", "refusal": "No."});
+    let (step, named) = step_for(&openai, &refused);
+    assert_eq!((step.text.as_str(), named), ("No.", vec![]));
+    let other_roles = understood(json!({"messages": [
+        {"role": "system", "content": "Be short.", "cache_control": {"type": "ephemeral"}},
+        {"role": "user", "content": "Hi", "createdAt": 7},
+    ]}));
+    assert_eq!(other_roles.omitted_of_messages, ["messages.cache_control", "messages.createdAt"]);
+    // A header has its limits.
+    let mut many = json!({"role": "user", "content": "Hi"});
+    for n in 0..1_000 {
+        many[format!("{n}-{}", "x".repeat(50))] = 1.into();
+    }
+    assert_eq!(understood(json!({"messages": [many]})).omitted_of_messages.len(), 16);
 }
 
 #[test]
@@ -376,7 +515,7 @@ fn results_have_pictures_and_arguments_may_be_objects() {
 fn addresses_and_sound_go_to_models_that_take_them() {
     let said = |part: Value, senses| {
         let body = with(json!({"messages": [{"role": "user", "content": [part]}]}));
-        read_for(&body, senses).map(|request| request.transcript.input)
+        read_for(&body, senses, None).map(|request| request.transcript.input)
     };
     let address = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
     let fetches = InputModalities { image_urls: true, ..InputModalities::default() };

@@ -1,0 +1,193 @@
+//! Reasoning that goes back through a client of Chat Completions: what each upstream is sent, and what is named.
+
+use crate::support::TestServer;
+use crate::support::check_stream::check_stream;
+use serde_json::{Value, json};
+use throughline::wire::Dialect;
+use throughline::{ThroughlineBuilder, Upstream};
+use throughline_testkit::{FakeDialect, FakeUpstream, FakeUpstreamHandle, ModelScript, ScriptQueue};
+
+/// One upstream under the names of several, beside the server's own.
+async fn serve(scripts: Vec<ModelScript>) -> (TestServer, FakeUpstreamHandle) {
+    let upstream = FakeUpstream::start(ScriptQueue::new(scripts)).await.unwrap();
+    let base = |dialect| upstream.base_url(dialect);
+    let (chat, claude, gemini) =
+        (base(FakeDialect::OpenaiChat), base(FakeDialect::Anthropic), base(FakeDialect::Gemini));
+    let with = move |builder: ThroughlineBuilder| {
+        let router = Upstream::known("openrouter").unwrap().base_url(&chat).unwrap().key("k".to_owned());
+        builder
+            .upstream(router)
+            .upstream(Upstream::new("compatible", Dialect::OpenaiChat, &chat).unwrap())
+            .upstream(Upstream::new("claude", Dialect::Anthropic, &claude).unwrap())
+            .upstream(Upstream::new("google", Dialect::Gemini, &gemini).unwrap())
+            .model("test/m")
+    };
+    (TestServer::start_with(ScriptQueue::new([]), with, Default::default()).await, upstream)
+}
+
+fn clock() -> Value {
+    json!([{"type": "function", "function": {"name": "clock", "description": "The client's",
+        "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}}}}])
+}
+
+fn thinking_call() -> ModelScript {
+    ModelScript::new().think("Hm.").call("clock", json!({"zone": "Oslo"}))
+}
+
+/// The body that the upstream received with its last request.
+fn last_body(upstream: &FakeUpstreamHandle) -> Value {
+    serde_json::from_slice(upstream.bodies().last().unwrap()).unwrap()
+}
+
+/// The provider's own reply, as a client gets it that speaks to it directly.
+async fn reply_of(upstream: &FakeUpstreamHandle, dialect: FakeDialect, path: &str, body: Value) -> Value {
+    let request = reqwest::Client::new().post(format!("{}{path}", upstream.base_url(dialect)));
+    let request = request.header("anthropic-version", "2023-06-01").header("x-api-key", "k");
+    request.json(&body).send().await.unwrap().json().await.unwrap()
+}
+
+/// Signatures of the thought `Hm.` by Anthropic, and of the call by Gemini.
+async fn signatures(upstream: &FakeUpstreamHandle) -> (Value, Value) {
+    let body =
+        json!({"model": "claude", "max_tokens": 9, "messages": [{"role": "user", "content": "Time?"}]});
+    let claude = reply_of(upstream, FakeDialect::Anthropic, "/messages", body).await;
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "Time?"}]}]});
+    let gemini = reply_of(upstream, FakeDialect::Gemini, "/models/gemini-3-pro:generateContent", body).await;
+    let parts = gemini["candidates"][0]["content"]["parts"].as_array().unwrap();
+    let call = parts.iter().find(|part| part.get("functionCall").is_some()).unwrap();
+    (claude["content"][0]["signature"].clone(), call["thoughtSignature"].clone())
+}
+
+/// A history in which the assistant's message has everything that any server writes.
+fn history(thought: &Value, signature: &Value) -> Value {
+    json!([
+        {"role": "user", "content": "Time?", "createdAt": 1},
+        {
+            "role": "assistant", "id": "msg_1", "index": 0, "status": "completed",
+            "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": thought},
+                {"type": "redacted_thinking", "data": "AAAA"},
+                {"type": "text", "text": "I look."},
+            ],
+            "reasoning": "Hm.",
+            "reasoning_details": [
+                {"type": "reasoning.text", "text": "Hm.", "signature": thought, "format": "anthropic-claude-v1", "index": 0}],
+            "annotations": [{"type": "url_citation"}], "audio": {"id": "audio_1"}, "refusal": "No.", "function_call": null,
+            "tool_calls": [{"id": "call_a", "index": 0, "type": "function",
+                "function": {"name": "clock", "arguments": "{\"zone\":\"Oslo\"}"},
+                "extra_content": {"google": {"thought_signature": signature}}}],
+        },
+        {"role": "tool", "tool_call_id": "call_a", "name": "clock", "content": "12:30"},
+    ])
+}
+
+#[tokio::test]
+async fn reasoning_in_a_clients_history_goes_where_it_is_read_and_is_named_elsewhere() {
+    let replies = (0..5).map(|_| ModelScript::new().say("Half past twelve."));
+    let (server, upstream) =
+        serve([thinking_call(), thinking_call()].into_iter().chain(replies).collect()).await;
+    let (thought, signature) = signatures(&upstream).await;
+    let details = history(&thought, &signature)[1]["reasoning_details"].clone();
+    let function = json!({"name": "clock", "arguments": "{\"zone\":\"Oslo\"}"});
+    let call = json!({"id": "call_a", "type": "function", "function": function});
+    let signed = json!({"id": "call_a", "type": "function", "function": function,
+        "extra_content": {"google": {"thought_signature": signature}}});
+    let always = ["messages.annotations", "messages.audio", "messages.createdAt", "messages.refusal"];
+    let parts = ["messages.content.redacted_thinking", "messages.content.thinking"];
+    let fields = ["messages.reasoning", "messages.reasoning_details"];
+    let (details_field, extra) = (["messages.reasoning_details"], ["messages.tool_calls.extra_content"]);
+    for (model, at, sent, named) in [
+        (
+            "openrouter/anthropic/claude",
+            "/messages/1",
+            json!({"role": "assistant", "content": "I look.", "reasoning_details": details, "tool_calls": [call]}),
+            [&parts[..], &extra].concat(),
+        ),
+        (
+            "compatible/gemini-3-pro",
+            "/messages/1",
+            json!({"role": "assistant", "content": "I look.", "tool_calls": [signed]}),
+            [&parts[..], &fields].concat(),
+        ),
+        (
+            "compatible/m",
+            "/messages/1",
+            json!({"role": "assistant", "content": "I look.", "tool_calls": [call]}),
+            [&parts[..], &fields, &extra].concat(),
+        ),
+        (
+            "google/gemini-3-pro",
+            "/contents/1",
+            json!({"role": "model", "parts": [{"text": "I look."},
+                {"functionCall": {"name": "clock", "args": {"zone": "Oslo"}}, "thoughtSignature": signature}]}),
+            [&parts[..], &fields].concat(),
+        ),
+        (
+            "claude/claude-opus",
+            "/messages/1",
+            json!({"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": thought},
+                {"type": "redacted_thinking", "data": "AAAA"},
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "call_a", "name": "clock", "input": {"zone": "Oslo"}},
+            ]}),
+            [&details_field[..], &extra].concat(),
+        ),
+    ] {
+        let body = json!({"model": model, "stream": true, "messages": history(&thought, &signature), "tools": clock()});
+        let response =
+            server.client().post(server.url("/v1/chat/completions")).json(&body).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{model}: {}", response.text().await.unwrap());
+        let header = response.headers()["throughline-ignored"].to_str().unwrap().to_owned();
+        let answer = check_stream(&response.bytes().await.unwrap());
+        assert_eq!(answer.content, "Half past twelve.", "{model}");
+        assert_eq!(last_body(&upstream).pointer(at), Some(&sent), "{model}");
+        let mut named = [&always[..], &named].concat();
+        named.sort_unstable();
+        assert_eq!(header, named.join(", "), "{model}");
+    }
+    assert_eq!(upstream.violations(), []);
+}
+
+/// An SDK that knows no member of ours returns `role`, `content` and `tool_calls`.
+#[tokio::test]
+async fn the_signature_of_a_clients_call_goes_back_without_the_client() {
+    for (model, at, signature) in [
+        ("google/gemini-3-pro", "/contents/1/parts", "thoughtSignature"),
+        ("claude/claude-opus", "/messages/1/content", "signature"),
+    ] {
+        let (server, upstream) =
+            serve(vec![thinking_call(), ModelScript::new().say("Half past twelve.")]).await;
+        let mut messages = json!([{"role": "user", "content": "Time?"}]);
+        let mut body = json!({"model": model, "messages": messages, "tools": clock()});
+        let (status, first) = server.post("/v1/chat/completions", body.clone()).await;
+        assert_eq!(status, 200, "{first}");
+        let message = &first["choices"][0]["message"];
+        let call = &message["tool_calls"][0];
+        let messages = messages.as_array_mut().unwrap();
+        messages.push(json!({"role": "assistant", "content": message["content"], "tool_calls": [
+            {"id": call["id"], "type": call["type"], "function": call["function"]}]}));
+        messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": "12:30"}));
+        body["messages"] = messages.clone().into();
+        let (_, second) = server.post("/v1/chat/completions", body).await;
+        assert_eq!(second["choices"][0]["message"]["content"], "Half past twelve.", "{second}");
+        let sent = last_body(&upstream);
+        let parts = sent.pointer(at).and_then(Value::as_array).unwrap();
+        let signatures: Vec<_> = parts.iter().filter_map(|part| part.get(signature)?.as_str()).collect();
+        assert!(signatures.iter().any(|signature| signature.starts_with("Eq")), "{model}: {sent}");
+        assert_eq!(upstream.violations(), [], "{model}");
+    }
+}
+
+/// A conversation that moved from another model is not lost: the upstream is asked without what it cannot read.
+#[tokio::test]
+async fn a_signature_that_the_model_refuses_is_left_out() {
+    let foreign = json!("Zm9yZWlnbg==");
+    for model in ["claude/claude-opus", "google/gemini-3-pro"] {
+        let (server, upstream) = serve(vec![ModelScript::new().say("Half past twelve.")]).await;
+        let body = json!({"model": model, "messages": history(&foreign, &foreign), "tools": clock()});
+        let (status, answer) = server.post("/v1/chat/completions", body).await;
+        assert_eq!((status, upstream.violations().len()), (200, 1), "{model}: {answer}");
+        assert!(!last_body(&upstream).to_string().contains("Zm9yZWlnbg=="), "{model}");
+    }
+}
