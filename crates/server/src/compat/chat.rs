@@ -158,6 +158,9 @@ async fn run_completion(
         let ignored = ignored_fields_header(&request, &[], request.sampling.given_fields());
         return Ok(with_ignored(answer.deliver(request.delivery, canceller).await?, ignored));
     }
+    if request.conversation_id.is_none() {
+        resume::restore_reasoning(&state, &principal, &mut request.transcript.history).await?;
+    }
     request.strip_codes();
     let api = upstream.as_ref().map(|(upstream, _)| upstream_api(upstream));
     let ignored = api.map(|api| request.sampling.ignored_fields(api)).unwrap_or_default();

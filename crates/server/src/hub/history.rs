@@ -4,9 +4,9 @@ use super::Hub;
 use crate::error::ApiError;
 use std::collections::VecDeque;
 use throughline::{Event, StoredTurn};
-use throughline_engine::{EventSeq, StepProviderState};
+use throughline_engine::{EventSeq, StepProviderState, TurnId};
 use throughline_store::{LogError, PathTurn, TurnParent};
-use throughline_wire::{Message, UserPart};
+use throughline_wire::{ClosedStep, Message, UserPart};
 
 /// Records read at once to fold them.
 const RECORDS_PER_READ: usize = 1_024;
@@ -93,12 +93,35 @@ impl Hub {
             let message = format!("turn `{turn}` has no event {}", seq.0);
             return Err(ApiError::bad_request("no_such_event", message).param("parent_seq"));
         }
+        Ok(stored.added_messages(&events, &self.provider_states(turn).await?, Some(seq)))
+    }
+
+    /// Steps of a turn, with what their model wants back; none if the user has no such turn.
+    pub(crate) async fn steps_of(&self, user: &str, turn: &TurnId) -> Result<Vec<ClosedStep>, ApiError> {
+        let Some(row) = self.0.catalog.turn(user, turn.as_str()).await? else { return Ok(Vec::new()) };
+        let added: Vec<Message> = match row.end {
+            Some(end) => serde_json::from_str(&end.adds).map_err(ApiError::internal)?,
+            // It is being stopped: everything that it has written is in the log.
+            None => {
+                let stored: StoredTurn = serde_json::from_str(&row.stored).map_err(ApiError::internal)?;
+                let events = self.events_up_to(turn.as_str(), EventSeq(u64::MAX)).await?;
+                stored.added_messages(&events, &self.provider_states(turn.as_str()).await?, None)
+            }
+        };
+        let step = |message| match message {
+            Message::Step(step) => Some(step),
+            Message::User(_) => None,
+        };
+        Ok(added.into_iter().filter_map(step).collect())
+    }
+
+    async fn provider_states(&self, turn: &str) -> Result<Vec<StepProviderState>, ApiError> {
         let mut provider_states = Vec::new();
-        for state_row in inner.log.read_provider_state(turn).await? {
+        for state_row in self.0.log.read_provider_state(turn).await? {
             let state = serde_json::from_slice(&state_row.payload).map_err(ApiError::internal)?;
             provider_states.push(StepProviderState { step: state_row.step, state });
         }
-        Ok(stored.added_messages(&events, &provider_states, Some(seq)))
+        Ok(provider_states)
     }
 
     async fn events_up_to(&self, turn: &str, seq: EventSeq) -> Result<Vec<Event>, LogError> {

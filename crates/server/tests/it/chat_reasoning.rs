@@ -149,12 +149,16 @@ async fn reasoning_in_a_clients_history_goes_where_it_is_read_and_is_named_elsew
     assert_eq!(upstream.violations(), []);
 }
 
-/// An SDK that knows no member of ours returns `role`, `content` and `tool_calls`.
+/// An SDK that knows no member of ours returns `role`, `content` and `tool_calls`. A request that turns the server's tools off is
+/// answered by another turn than the one that waits.
 #[tokio::test]
 async fn the_signature_of_a_clients_call_goes_back_without_the_client() {
-    for (model, at, signature) in [
-        ("google/gemini-3-pro", "/contents/1/parts", "thoughtSignature"),
-        ("claude/claude-opus", "/messages/1/content", "signature"),
+    let (google, claude) = (("/contents/1/parts", "thoughtSignature"), ("/messages/1/content", "signature"));
+    for (model, (at, signature), more) in [
+        ("google/gemini-3-pro", google, json!({})),
+        ("google/gemini-3-pro", google, json!({"tools": false})),
+        ("claude/claude-opus", claude, json!({})),
+        ("claude/claude-opus", claude, json!({"tools": false})),
     ] {
         let (server, upstream) =
             serve(vec![thinking_call(), ModelScript::new().say("Half past twelve.")]).await;
@@ -169,6 +173,7 @@ async fn the_signature_of_a_clients_call_goes_back_without_the_client() {
             {"id": call["id"], "type": call["type"], "function": call["function"]}]}));
         messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": "12:30"}));
         body["messages"] = messages.clone().into();
+        body["throughline"] = more;
         let (_, second) = server.post("/v1/chat/completions", body).await;
         assert_eq!(second["choices"][0]["message"]["content"], "Half past twelve.", "{second}");
         let sent = last_body(&upstream);

@@ -3,7 +3,7 @@
 //!
 //! The turn's own history is exact: it has the calls that the server ran in the same step, which the client has never
 //! seen. If the turn is gone (expired, stopped), or the request says which tool is to be called, the messages as given are
-//! answered by a new one. A turn that another server of the same database runs is an error that names it.
+//! answered by a new one, with the reasoning that their turns have stored. A turn that another server of the same database runs is an error that names it.
 
 use super::responder::parse_event;
 use crate::chat_questions::{StoredQuestions, find_in_conversation, find_open};
@@ -21,10 +21,13 @@ use throughline::TurnControl;
 use throughline::engine::{ClientAnswer, ClientStatus, MessageTiming};
 use throughline::tools::ToolToggle;
 use throughline_engine::{EventKind, TurnId};
-use throughline_wire::{CallId, Message, UserPart};
+use throughline_wire::{Call, CallId, CallOutcome, ClosedStep, Message, UserPart};
 
 /// Records read at once.
 const RECORDS_PER_READ: usize = 1_024;
+
+/// Steps that get their reasoning back: each may be of another turn, which is read for it.
+const STEPS_RESTORED_MAX: usize = 16;
 
 /// A turn that waits for what the request brings.
 pub(super) struct ResumableTurn {
@@ -157,6 +160,53 @@ pub(super) async fn turn_awaiting_results(
     let message = request.transcript.input.clone();
     let resume_input = ResumeInput::Results { control, answers, message };
     Ok(Some(ResumableTurn { turn: turn.clone(), message_id, after, input: resume_input }))
+}
+
+/// Gives the steps since the user's last message the reasoning that their turns have stored: a client returns text and calls, and
+/// models that think refuse a step in the middle of an answer without it. Steps that a client has changed stay as they are.
+pub(super) async fn restore_reasoning(
+    state: &AppState,
+    principal: &Principal,
+    history: &mut [Message],
+) -> Result<(), ApiError> {
+    let latest = history.iter_mut().rev().map_while(|message| match message {
+        Message::Step(step) => Some(step),
+        Message::User(_) => None,
+    });
+    let mut of_turn: Option<(TurnId, Vec<ClosedStep>)> = None;
+    for step in latest.take(STEPS_RESTORED_MAX) {
+        let id = step.calls.first().and_then(|(call, _)| call_id::parse_public(call.id.as_str()));
+        let Some((turn, _)) = id else { continue };
+        let stored = match of_turn {
+            Some((known, stored)) if known == turn => stored,
+            _ => state.hub.steps_of(&principal.user, &turn).await?,
+        };
+        if let Some(stored) = stored.iter().find(|stored| is_same_step(step, stored)) {
+            step.provider_state.clone_from(&stored.provider_state);
+            step.model.clone_from(&stored.model);
+            step.thinking.clone_from(&stored.thinking);
+            for ((call, _), (known, _)) in step.calls.iter_mut().zip(&stored.calls) {
+                call.upstream_id.clone_from(&known.upstream_id);
+            }
+        }
+        of_turn = Some((turn, stored));
+    }
+    Ok(())
+}
+
+/// True if a client has returned a step as it was.
+fn is_same_step(returned: &ClosedStep, stored: &ClosedStep) -> bool {
+    let is_same_call = |((returned, _), (stored, _)): (&(Call, CallOutcome), &(Call, CallOutcome))| {
+        let arguments = match (&returned.arguments, &stored.arguments) {
+            (Ok(returned), Ok(stored)) => returned.value == stored.value,
+            (Err(returned), Err(stored)) => returned == stored,
+            _ => false,
+        };
+        call_id::to_public(&stored.id) == returned.id.as_str() && returned.name == stored.name && arguments
+    };
+    returned.text == stored.text
+        && returned.calls.len() == stored.calls.len()
+        && returned.calls.iter().zip(&stored.calls).all(is_same_call)
 }
 
 /// The state of a turn; `None` if there is none, or it is another user's. One that this server cannot be sure of is an
