@@ -1,6 +1,6 @@
 //! Measured quirks of an upstream, as far as they change what is decoded or sent.
 
-use crate::vocabulary::ToolFingerprint;
+use crate::vocabulary::DefinitionHash;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -109,7 +109,7 @@ pub struct UpstreamProfile {
     /// Tools that are not sent, and named: the upstream takes their definitions in no form, and refuses every request that has
     /// one. Default none; no setting: the driver learns them from refusals.
     #[serde(skip)]
-    pub refused_tools: BTreeSet<ToolFingerprint>,
+    pub refused_tools: BTreeSet<DefinitionHash>,
     /// The user may speak after results of tools. Default true; without, a word of the model stands between (Mistral); the
     /// driver learns from a refusal.
     pub user_after_tool: bool,

@@ -5,7 +5,7 @@ use super::named_tools::named_tools;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
-use throughline_wire::{Dialect, ModelRequest, ToolChoice, ToolFingerprint, ToolSchemaForm, UpstreamProfile};
+use throughline_wire::{DefinitionHash, Dialect, ModelRequest, ToolChoice, ToolSchemaForm, UpstreamProfile};
 
 /// One thing that a refusal may name, and the profile without it.
 struct RefusalRule {
@@ -91,12 +91,12 @@ pub(super) struct RefusedRequest<'a> {
 
 impl RefusedRequest<'_> {
     /// The tools that it can do without, by a refusal of their definitions. They were sent: their form has been tried before.
-    fn refused_tools(&self, status: u16, refusal: &str) -> Vec<ToolFingerprint> {
+    fn refused_tools(&self, status: u16, refusal: &str) -> Vec<DefinitionHash> {
         let tools = named_tools(status, refusal, self.body, &self.request.tools).into_iter();
         let tools = tools.filter(
             |tool| !matches!(&self.request.tool_choice, ToolChoice::Tool(name) if *name == tool.name),
         );
-        let tools = tools.map(|tool| tool.fingerprint());
+        let tools = tools.map(|tool| tool.definition_hash());
         tools.filter(|tool| !self.profile.refused_tools.contains(tool)).collect()
     }
 }
@@ -249,7 +249,7 @@ mod tests {
         assert!(!learns(&forced), "without its tool it is another request");
         assert!(learns(&asking));
         let refused = learned.get("m").refused_tools;
-        let is_refused = |tool: ToolDefinition| refused.contains(&tool.fingerprint());
+        let is_refused = |tool: ToolDefinition| refused.contains(&tool.definition_hash());
         assert!(is_refused(tool("look", "")));
         assert!(!is_refused(tool("look", "Looks")) && !is_refused(tool("read", "")));
         assert!(!learns(&asking), "it was left out, and is refused all the same");

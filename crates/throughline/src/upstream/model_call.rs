@@ -346,7 +346,7 @@ impl RetryState {
 pub(super) struct RepeatableCall {
     request: ModelRequest,
     pub options: DecodeOptions,
-    /// What has been reported; none before the first request.
+    /// Reported left-outs; none before the first request.
     reported_left_out: Option<LeftOut>,
     adapted_refusals: u32,
     without_reasoning: RetryState,
@@ -428,7 +428,7 @@ struct OpenedReply {
     profile: UpstreamProfile,
 }
 
-/// What was asked for and not sent.
+/// Tools and settings of a request that were asked for and not sent.
 #[derive(Clone, Default)]
 struct LeftOut {
     tools: Vec<String>,

@@ -503,7 +503,7 @@ async fn a_tool_that_an_upstream_takes_in_no_form_is_left_out_and_named() {
         let sent = server.requests().pop().unwrap().tools;
         assert_eq!(sent.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["good", "ugly"]);
 
-        let results = vec![request().messages, vec![Message::Step(step_with_call())]].concat();
+        let results = [request().messages, vec![Message::Step(step_with_call())]].concat();
         let in_mid_turn = ModelRequest { messages: results, ..asking.clone() };
         let came = call(&client, &in_mid_turn).await;
         assert_eq!((came.text().as_str(), server.exchanges().len()), ("Hello.", 4), "{came:?}");
@@ -527,7 +527,7 @@ async fn a_tool_refused_for_the_first_time_in_mid_turn_is_named() {
     let habits = testkit::UpstreamHabits { refused_tools: &["weather_today"], ..Default::default() };
     let replies = [ModelScript::new().say("Hello.")];
     let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
-    let messages = vec![request().messages, vec![Message::Step(step_with_call())]].concat();
+    let messages = [request().messages, vec![Message::Step(step_with_call())]].concat();
     let came = call(&client(chat(&server)), &ModelRequest { messages, ..with_tools() }).await;
     assert_eq!((came.text().as_str(), left_out_tools(&came)), ("Hello.", vec!["weather_today"]), "{came:?}");
 }

@@ -20,4 +20,4 @@ pub use step_event::{
     BrokenCall, FinishReason, HostedTool, ProblemKind, SealEvidence, StepEvent, StepProblem, StreamEnd,
     UpstreamError, Usage,
 };
-pub use tool_definition::{ToolDefinition, ToolFingerprint, VcpCommand};
+pub use tool_definition::{DefinitionHash, ToolDefinition, VcpCommand};

@@ -28,17 +28,17 @@ impl ToolDefinition {
         Self { name, description, parameters, vcp: None }
     }
 
-    /// What tells it from another of the same name.
-    pub fn fingerprint(&self) -> ToolFingerprint {
+    /// A mark that tells it from another of the same name.
+    pub fn definition_hash(&self) -> DefinitionHash {
         let mut hasher = DefaultHasher::new();
         (self.name.as_str(), &self.description, &*self.parameters).hash(&mut hasher);
-        ToolFingerprint(hasher.finish())
+        DefinitionHash(hasher.finish())
     }
 }
 
 /// A definition of a tool, to be remembered without the definition: its name, its description and its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ToolFingerprint(u64);
+pub struct DefinitionHash(u64);
 
 /// As the value itself.
 mod shared {

@@ -77,7 +77,7 @@ fn sent_tools(request: &ModelRequest, profile: &UpstreamProfile) -> Vec<bool> {
         }
         // Fingerprints cost a walk through every schema.
         let is_refused =
-            !profile.refused_tools.is_empty() && profile.refused_tools.contains(&tool.fingerprint());
+            !profile.refused_tools.is_empty() && profile.refused_tools.contains(&tool.definition_hash());
         let is_sent = !is_refused && places > 0;
         places -= usize::from(is_sent);
         is_sent

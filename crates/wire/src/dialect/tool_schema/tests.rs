@@ -387,7 +387,7 @@ fn arguments_get_names_that_the_provider_takes() {
 fn tools_beyond_the_limit_and_refused_ones_are_left_out_and_named() {
     let tools: Vec<ToolDefinition> =
         (0..5).map(|n| ToolDefinition::new(format!("t{n}"), "", json!({}))).collect();
-    let refused = |n: usize| BTreeSet::from([tools[n].fingerprint()]);
+    let refused = |n: usize| BTreeSet::from([tools[n].definition_hash()]);
     let forced = |name: &str| ToolChoice::Tool(name.into());
     for (tool_choice, tools_max, refused_tools, left_out) in [
         (ToolChoice::Auto, None, BTreeSet::new(), vec![]),
