@@ -159,7 +159,7 @@ async fn run_completion(
         return Ok(with_ignored(answer.deliver(request.delivery, canceller).await?, ignored));
     }
     if request.conversation_id.is_none() {
-        resume::restore_reasoning(&state, &principal, &mut request.transcript.history).await?;
+        resume::restore_reasoning(&state, &principal, &mut request.transcript.history).await;
     }
     request.strip_codes();
     let api = upstream.as_ref().map(|(upstream, _)| upstream_api(upstream));

@@ -66,7 +66,7 @@ fn history(thought: &Value, signature: &Value) -> Value {
             "role": "assistant", "id": "msg_1", "index": 0, "status": "completed",
             "content": [
                 {"type": "thinking", "thinking": "Hm.", "signature": thought},
-                {"type": "redacted_thinking", "data": "AAAA"},
+                {"type": "redacted_thinking", "data": "EqoBCkgIARABGAIiQEmwK0h5cG8="},
                 {"type": "text", "text": "I look."},
             ],
             "reasoning": "Hm.",
@@ -127,7 +127,7 @@ async fn reasoning_in_a_clients_history_goes_where_it_is_read_and_is_named_elsew
             "/messages/1",
             json!({"role": "assistant", "content": [
                 {"type": "thinking", "thinking": "Hm.", "signature": thought},
-                {"type": "redacted_thinking", "data": "AAAA"},
+                {"type": "redacted_thinking", "data": "EqoBCkgIARABGAIiQEmwK0h5cG8="},
                 {"type": "text", "text": "I look."},
                 {"type": "tool_use", "id": "call_a", "name": "clock", "input": {"zone": "Oslo"}},
             ]}),

@@ -581,7 +581,7 @@ async fn anthropic_refusals() {
             ("/temperature", 1.5.into(), "temperature: range: 0..1"),
             (
                 "/messages/1/content/2",
-                json!({"type": "redacted_thinking", "data": "EmwK"}),
+                json!({"type": "redacted_thinking", "data": "EqoBCkgIARABGAIiQEmwK0h5cG8="}),
                 "messages.1: The final block in an assistant message cannot be `thinking`.",
             ),
             ("/thinking", json!({"type": "enabled", "budget_tokens": 1024}), "`max_tokens` must be greater than"),
@@ -601,6 +601,11 @@ async fn anthropic_refusals() {
                 "/messages/1/content/0",
                 json!({"type": "thinking", "thinking": "Hm.", "signature": "x"}),
                 "Invalid `signature` in `thinking` block",
+            ),
+            (
+                "/messages/1/content/0",
+                json!({"type": "redacted_thinking", "data": "AAAA"}),
+                "Invalid `data` in `redacted_thinking` block",
             ),
             (
                 "/messages/0/content",
@@ -644,6 +649,7 @@ async fn gemini_refusals() {
             ("/contents/2/parts/0/functionResponse/response", "1".into(), "expected an object"),
             ("/contents/1/parts/0/thoughtSignature", Value::Null, "is missing a thought_signature in functionCall parts"),
             ("/contents/1/parts/0/thoughtSignature", "forged".into(), "Corrupted thought signature."),
+            ("/contents/1/parts/0/thoughtSignature", "no!".into(), "(TYPE_BYTES), Base64 decoding failed"),
             ("/contents/0/role", "system".into(), "Please use a valid role: user, model."),
             ("/contents/0/role", "model".into(), "Please ensure that function call turn comes immediately after a user turn"),
             ("/contents/0/parts", json!([]), "contents.parts must not be empty."),

@@ -350,15 +350,29 @@ pub(crate) fn mentions_tool_choice(status: u16, text: &str) -> bool {
     (400..500).contains(&status) && (text.contains("tool_choice") || text.contains("tool choice"))
 }
 
-/// True if reasoning that was sent back can no longer be read there (Responses `invalid_encrypted_content`, Gemini
-/// `Corrupted thought signature`, Anthropic and Bedrock ``Invalid `signature` in `thinking` block``): the same history
-/// without it may be accepted.
+/// True if reasoning that was sent back is refused: the same history without it may be accepted.
 pub(crate) fn is_unreadable_reasoning(status: u16, text: &str) -> bool {
-    status == 400
-        && (text.contains("invalid_encrypted_content")
-            || text.contains("corrupted thought signature")
-            || text.contains("invalid thought signature")
-            || text.replace('`', "").contains("invalid signature in thinking block"))
+    const PHRASES: [&str; 10] = [
+        // Responses.
+        "invalid_encrypted_content",
+        // Gemini; "Invalid value at 'contents[1].parts[0].thought_signature' (TYPE_BYTES)" (google-gemini/gemini-cli#8011).
+        "corrupted thought signature",
+        "invalid thought signature",
+        "thought_signature' (type_bytes)",
+        // Vertex AI (diegosouzapw/OmniRoute#1410).
+        "thought signature is not valid",
+        // Anthropic and Bedrock; "Invalid `data` in `redacted_thinking` block" (anthropics/claude-code#56708);
+        // "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified"
+        // (anthropics/claude-code#63277).
+        "invalid signature in thinking block",
+        "invalid data in redacted_thinking block",
+        "redacted_thinking blocks in the latest assistant message cannot be modified",
+        // Members of messages that a compatible server does not know.
+        "extra_content",
+        "reasoning_details",
+    ];
+    let text = text.replace('`', "");
+    matches!(status, 400 | 422) && PHRASES.iter().any(|phrase| text.contains(phrase))
 }
 
 /// True if the model failed to write a call (Groq, 400 `tool_use_failed`): the next attempt may succeed, and nothing
@@ -433,6 +447,27 @@ mod tests {
     use super::*;
     use FailureKind as K;
     use serde_json::json;
+
+    #[test]
+    fn refused_reasoning_is_recognized_in_every_providers_words() {
+        for text in [
+            "messages.1.content.0: Invalid `signature` in `thinking` block",
+            "messages.1.content.1: Invalid `data` in `redacted_thinking` block",
+            "messages.3.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+            "Invalid value at 'contents[1].parts[0].thought_signature' (TYPE_BYTES), Base64 decoding failed for \"a!\"",
+            "Unable to submit request because Thought signature is not valid.",
+            "Corrupted thought signature.",
+            "Invalid 'messages[1].reasoning_details[0]': expected an object",
+            "property 'messages[2].tool_calls[0].extra_content' is unsupported",
+        ] {
+            assert!(is_unreadable_reasoning(400, &text.to_lowercase()), "{text}");
+            assert!(!is_unreadable_reasoning(500, &text.to_lowercase()), "{text}");
+        }
+        assert!(!is_unreadable_reasoning(
+            400,
+            "messages.1.content.0: expected `thinking` or `redacted_thinking`"
+        ));
+    }
 
     fn check(status: u16, body: &str, tools_offered: ToolsInRequest) -> FailureKind {
         from_response(

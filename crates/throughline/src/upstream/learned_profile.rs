@@ -3,9 +3,12 @@
 use super::failure;
 use super::named_tools::named_tools;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{PoisonError, RwLock};
-use throughline_wire::{DefinitionHash, Dialect, ModelRequest, ToolChoice, ToolSchemaForm, UpstreamProfile};
+use throughline_wire::{
+    DefinitionHash, Dialect, Message, ModelRequest, ToolChoice, ToolSchemaForm, UpstreamProfile,
+};
 
 /// One thing that a refusal may name, and the profile without it.
 struct RefusalRule {
@@ -71,6 +74,8 @@ fn has_user_after_tool(body: &Value) -> bool {
 
 /// Models that are remembered; one more, and all are asked anew.
 const MODELS_MAX: usize = 1_000;
+/// Steps with reasoning that is not sent back any more; one more, and it is sent anew.
+const UNREADABLE_STEPS_MAX: usize = 10_000;
 /// Refused tools of a model that are remembered; one more, and all are sent anew.
 const REFUSED_TOOLS_MAX: usize = 1_000;
 
@@ -79,6 +84,8 @@ pub(super) struct LearnedProfile {
     configured: UpstreamProfile,
     /// By model: what one does not take another may.
     learned: RwLock<HashMap<String, UpstreamProfile>>,
+    /// Hashes of reasoning that its model has refused to read.
+    unreadable: RwLock<HashSet<u64>>,
 }
 
 /// A request that was refused.
@@ -103,7 +110,7 @@ impl RefusedRequest<'_> {
 
 impl LearnedProfile {
     pub(super) fn new(dialect: Dialect, configured: UpstreamProfile) -> Self {
-        Self { dialect, configured, learned: RwLock::default() }
+        Self { dialect, configured, learned: RwLock::default(), unreadable: RwLock::default() }
     }
 
     pub(super) fn get(&self, model: &str) -> UpstreamProfile {
@@ -148,12 +155,58 @@ impl LearnedProfile {
         }
     }
 
+    /// Leaves out of a history the reasoning that its model has refused to read.
+    pub(super) fn forget_unreadable(&self, request: &mut ModelRequest) {
+        let unreadable = self.unreadable.read().unwrap_or_else(PoisonError::into_inner);
+        if unreadable.is_empty() {
+            return;
+        }
+        for message in &mut request.messages {
+            if reasoning_hash(message, &request.model).is_some_and(|hash| unreadable.contains(&hash)) {
+                forget_reasoning(message);
+            }
+        }
+    }
+
+    /// Leaves it out of everything before the user's last message, for good; false if there is none. A turn's own steps need
+    /// theirs, and a client may have brought what another model has signed.
+    pub(super) fn forget_earlier(&self, request: &mut ModelRequest) -> bool {
+        let last = request.messages.iter().rposition(|message| matches!(message, Message::User(_)));
+        let mut unreadable = self.unreadable.write().unwrap_or_else(PoisonError::into_inner);
+        let mut is_changed = false;
+        for message in &mut request.messages[..last.unwrap_or(0)] {
+            let Some(hash) = reasoning_hash(message, &request.model) else { continue };
+            if unreadable.len() >= UNREADABLE_STEPS_MAX {
+                unreadable.clear();
+            }
+            unreadable.insert(hash);
+            forget_reasoning(message);
+            is_changed = true;
+        }
+        is_changed
+    }
+
     fn change(&self, model: &str, change: impl FnOnce(&mut UpstreamProfile)) {
         let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
         if learned.len() >= MODELS_MAX && !learned.contains_key(model) {
             learned.clear();
         }
         change(learned.entry(model.to_owned()).or_insert_with(|| self.configured.clone()));
+    }
+}
+
+/// Hash of what a model wants back with a step; none if there is nothing.
+fn reasoning_hash(message: &Message, model: &str) -> Option<u64> {
+    let Message::Step(step) = message else { return None };
+    let mut hasher = DefaultHasher::new();
+    (model, &step.provider_state.as_ref()?.value).hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+/// The step is rebuilt from its text and its calls.
+pub(super) fn forget_reasoning(message: &mut Message) {
+    if let Message::Step(step) = message {
+        step.provider_state = None;
     }
 }
 

@@ -6,7 +6,7 @@ use super::deadlines::{CallDeadlines, WaitPhase};
 use super::error_body::{self, UpstreamErrorBody};
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use super::handoff::{ModelHandoff, ModelItem};
-use super::learned_profile::RefusedRequest;
+use super::learned_profile::{RefusedRequest, forget_reasoning};
 use super::models::{ModelFacts, configured_facts, model_facts};
 use super::reply_reader::{BodyEnd, ReplyListeners, ReplyReader, drain_body};
 use super::response_body::{check_response, error_body};
@@ -104,6 +104,8 @@ impl UpstreamClient {
         listeners: ReplyListeners<'_>,
         bytes: &mut u64,
     ) -> Result<(), UpstreamFailure> {
+        let mut request = request;
+        self.profile.forget_unreadable(&mut request);
         let offered_names: Vec<String> =
             request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
         let rendered = match calls {
@@ -129,6 +131,7 @@ impl UpstreamClient {
             reported_left_out: None,
             adapted_refusals: 0,
             without_reasoning: RetryState::Unused,
+            without_thinking: false,
             after_failed_call: RetryState::Unused,
         });
         loop {
@@ -203,7 +206,10 @@ impl UpstreamClient {
     ) -> Result<OpenedReply, UpstreamFailure> {
         let OpenedCall { clock, transfer, limits } = opening;
         loop {
-            let profile = self.profile_for(&call.request.model);
+            let mut profile = self.profile_for(&call.request.model);
+            if call.without_thinking {
+                profile.leave_out.insert("thinking".to_owned());
+            }
             let encoded = encode(self.upstream.dialect, &call.request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
             let left_out = LeftOut::of(&encoded);
@@ -269,7 +275,7 @@ impl UpstreamClient {
 
     /// True if a call that was refused is another one by now, and to be made again: something is left out that the
     /// [`LearnedProfile`](super::learned_profile::LearnedProfile) has learned from the refusal; a forced call is asked for in words; reasoning that cannot be read there is
-    /// not sent back; a model that could not write a call tries once more. Each at most once.
+    /// not sent back, first what is older than the user's last message; a model that could not write a call tries once more.
     fn adapt(
         &self,
         call: &mut RepeatableCall,
@@ -289,11 +295,25 @@ impl UpstreamClient {
             call.request = call.request.with_prompted_tool_choice();
             return true;
         }
-        if failure::is_unreadable_reasoning(status, &refusal.text) && call.without_reasoning.take() {
-            forget_provider_states(&mut call.request);
-            return true;
+        if failure::is_unreadable_reasoning(status, &refusal.text) {
+            if self.profile.forget_earlier(&mut call.request) {
+                return true;
+            }
+            if call.without_reasoning.take() {
+                call.request.messages.iter_mut().for_each(forget_reasoning);
+                call.without_thinking = self.needs_own_thinking(&call.request);
+                return true;
+            }
         }
         failure::is_failed_call(status, refusal) && call.after_failed_call.take()
+    }
+
+    /// True if the model does not go on with its calls where their thinking is not in front of them: "Expected `thinking` or
+    /// `redacted_thinking`, but found `tool_use`" (Anthropic, HTTP 400).
+    fn needs_own_thinking(&self, request: &ModelRequest) -> bool {
+        matches!(self.upstream.dialect, Dialect::Anthropic | Dialect::BedrockAnthropic)
+            && request.settings.extra.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled")
+            && is_in_mid_turn(request)
     }
 
     /// The same for a refusal that came inside an answer with status 200, before anything else.
@@ -350,6 +370,8 @@ pub(super) struct RepeatableCall {
     reported_left_out: Option<LeftOut>,
     adapted_refusals: u32,
     without_reasoning: RetryState,
+    /// The model does not think in this call: what it has thought before is not sent back.
+    without_thinking: bool,
     after_failed_call: RetryState,
 }
 
@@ -375,15 +397,6 @@ enum AttemptEnd {
     Adapted(Box<RepeatableCall>),
     /// A stream that broke before its first content, if the reply may be asked for whole.
     Unusable(UpstreamFailure, Box<RepeatableCall>),
-}
-
-/// Leaves out of a history what upstreams want back verbatim: it is rebuilt from text and calls.
-fn forget_provider_states(request: &mut ModelRequest) {
-    for message in &mut request.messages {
-        if let Message::Step(step) = message {
-            step.provider_state = None;
-        }
-    }
 }
 
 fn accept_header(dialect: Dialect, transfer: TransferMode) -> &'static str {

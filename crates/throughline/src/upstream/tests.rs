@@ -20,8 +20,8 @@ use throughline_testkit::{
 use throughline_wire::text::CallFormat;
 use throughline_wire::{
     Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeLimits, Dialect, Media, Message,
-    ModelRequest, ModelSettings, ProblemKind, StepEvent, StreamEnd, ToolChoice, ToolDefinition, ToolOutput,
-    TransferMode, UpstreamProfile, UserPart,
+    ModelRequest, ModelSettings, ProblemKind, ProviderState, StepEvent, StreamEnd, ToolChoice,
+    ToolDefinition, ToolOutput, TransferMode, UpstreamProfile, UserPart,
 };
 
 const DIALECTS: [(Dialect, testkit::FakeDialect); 8] = [
@@ -754,6 +754,57 @@ async fn reasoning_that_cannot_be_read_any_more_is_left_out_once() {
         let came = call(&client(chat(&server)), &request()).await;
         assert_eq!((came.text().as_str(), server.exchanges().len()), (text, requests), "{came:?}");
     }
+}
+
+/// What another model has signed, in a client's history, is left out for good; the turn's own thinking goes on going back.
+#[tokio::test]
+async fn a_foreign_signature_costs_the_turn_none_of_its_own() {
+    let call_tool = || ModelScript::new().think("Hm.").call("tool_1", json!({}));
+    let replies = [call_tool(), ModelScript::new().say("One."), ModelScript::new().say("Two.")];
+    let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
+    let client = client(at(&server, DIALECTS[2]));
+    let mut asking = ModelRequest { tools: vec![ToolDefinition::new("tool_1", "", json!({}))], ..request() };
+    let thinking = json!({"type": "enabled", "budget_tokens": 1024});
+    asking.settings.extra = Map::from_iter([("thinking".to_owned(), thinking)]);
+    let came = call(&client, &asking).await;
+    let own = came.events.iter().find_map(|event| match event {
+        StepEvent::ProviderState(state) => Some(state.clone()),
+        _ => None,
+    });
+    let own = own.unwrap_or_else(|| panic!("{came:?}"));
+    let call_id = own.value["content"].as_array().unwrap().iter().find_map(|block| block["id"].as_str());
+    let mut turn_step =
+        ClosedStep { provider_state: Some(own.clone()), model: "m".into(), ..step_with_call() };
+    turn_step.calls[0].0.upstream_id = call_id.map(Into::into);
+    let content = json!([{"type": "thinking", "thinking": "Hm.", "signature": "Zm9y"}, {"type": "text", "text": "Hi."}]);
+    let value = json!({"role": "assistant", "content": content});
+    let foreign = ClosedStep {
+        text: "Hi.".into(),
+        provider_state: Some(ProviderState { dialect: Dialect::Anthropic, value }),
+        model: "m".into(),
+        ..ClosedStep::default()
+    };
+    let user = || request().messages;
+    let messages = [user(), vec![Message::Step(foreign.clone())], user(), vec![Message::Step(turn_step)]];
+    let in_turn = ModelRequest { messages: messages.concat(), ..asking.clone() };
+    for (text, exchanges) in [("One.", 3), ("Two.", 4)] {
+        let came = call(&client, &in_turn).await;
+        assert_eq!((came.text().as_str(), server.exchanges().len()), (text, exchanges), "{came:?}");
+        let sent = String::from_utf8(server.bodies().pop().unwrap()).unwrap();
+        assert!(sent.contains("signature") && !sent.contains("Zm9y"), "{sent}");
+    }
+
+    // In the middle of the turn nothing can be told from the model's own, and it does not go on without what it has thought.
+    let server =
+        testkit::FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("One.")])).await.unwrap();
+    let calling = ClosedStep { calls: step_with_call().calls, ..foreign };
+    let messages = [user(), vec![Message::Step(calling)]].concat();
+    let client = self::client(at(&server, DIALECTS[2]));
+    let came = call(&client, &ModelRequest { messages, ..asking }).await;
+    assert_eq!((came.text().as_str(), server.exchanges().len()), ("One.", 2), "{came:?}");
+    let is_named =
+        |event: &StepEvent| matches!(event, StepEvent::Problem(problem) if problem.excerpt == "thinking");
+    assert!(came.events.iter().any(is_named), "{came:?}");
 }
 
 #[tokio::test]

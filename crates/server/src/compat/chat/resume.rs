@@ -164,11 +164,7 @@ pub(super) async fn turn_awaiting_results(
 
 /// Gives the steps since the user's last message the reasoning that their turns have stored: a client returns text and calls, and
 /// models that think refuse a step in the middle of an answer without it. Steps that a client has changed stay as they are.
-pub(super) async fn restore_reasoning(
-    state: &AppState,
-    principal: &Principal,
-    history: &mut [Message],
-) -> Result<(), ApiError> {
+pub(super) async fn restore_reasoning(state: &AppState, principal: &Principal, history: &mut [Message]) {
     let latest = history.iter_mut().rev().map_while(|message| match message {
         Message::Step(step) => Some(step),
         Message::User(_) => None,
@@ -179,9 +175,21 @@ pub(super) async fn restore_reasoning(
         let Some((turn, _)) = id else { continue };
         let stored = match of_turn {
             Some((known, stored)) if known == turn => stored,
-            _ => state.hub.steps_of(&principal.user, &turn).await?,
+            _ => match state.hub.steps_of(&principal.user, &turn).await {
+                Ok(stored) => stored,
+                // The request can be answered without.
+                Err(error) => {
+                    tracing::warn!(
+                        turn = turn.as_str(),
+                        ?error,
+                        "the stored reasoning of a turn cannot be read"
+                    );
+                    return;
+                }
+            },
         };
-        if let Some(stored) = stored.iter().find(|stored| is_same_step(step, stored)) {
+        let with_state = stored.iter().filter(|stored| stored.provider_state.is_some());
+        if let Some(stored) = with_state.into_iter().find(|stored| is_same_step(step, stored)) {
             step.provider_state.clone_from(&stored.provider_state);
             step.model.clone_from(&stored.model);
             step.thinking.clone_from(&stored.thinking);
@@ -191,7 +199,6 @@ pub(super) async fn restore_reasoning(
         }
         of_turn = Some((turn, stored));
     }
-    Ok(())
 }
 
 /// True if a client has returned a step as it was.

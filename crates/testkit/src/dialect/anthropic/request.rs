@@ -9,7 +9,12 @@ use crate::seen::{
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
+
+/// Shortest data of a hidden thought, in bytes.
+const REDACTED_BYTES_MIN: usize = 12;
 
 const FIELDS: &[&str] = &[
     "model",
@@ -269,8 +274,11 @@ fn block(at: &RequestNode<'_>, role: &str) -> RequestResult<AnthropicContent> {
             Ok(AnthropicContent::Thinking { text: text.into() })
         }
         "redacted_thinking" if role == "assistant" => {
-            at.require_text("data")?;
-            Ok(AnthropicContent::Redacted)
+            // Nobody but the provider can tell good data from bad; what it cannot have written is refused.
+            if BASE64.decode(at.require_text("data")?).is_ok_and(|data| data.len() >= REDACTED_BYTES_MIN) {
+                return Ok(AnthropicContent::Redacted);
+            }
+            Err(at.refuse("Invalid `data` in `redacted_thinking` block"))
         }
         "tool_use" if role == "assistant" => {
             at.allow_only(&["type", "id", "name", "input", "cache_control", "caller"], extra)?;

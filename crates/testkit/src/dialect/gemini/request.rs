@@ -291,6 +291,14 @@ fn read_call(at: &RequestNode<'_>, signature: Option<&str>, must_sign: bool) -> 
     match signature {
         Some(SENTINEL) => {}
         Some(signature) if signature == call_signature(name, &args) => {}
+        Some(signature)
+            if !signature.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte)) =>
+        {
+            return Err(RequestRefusal::new(format!(
+                "Invalid value at '{}.thought_signature' (TYPE_BYTES), Base64 decoding failed for \"{signature}\"",
+                at.path
+            )));
+        }
         Some(_) => return Err(RequestRefusal::new("Corrupted thought signature.")),
         None if must_sign => {
             return Err(RequestRefusal::new(format!(

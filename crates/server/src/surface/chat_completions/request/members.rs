@@ -76,6 +76,13 @@ impl<'a> MemberReader<'a> {
         thought
     }
 
+    /// Leaves out blocks of thinking that would be in another order than the model wrote them in.
+    pub(super) fn omit_blocks(&mut self, reasoning: &mut ClientReasoning) {
+        if !std::mem::take(&mut reasoning.blocks).is_empty() {
+            self.omit("messages.content", "thinking");
+        }
+    }
+
     /// A part without text.
     pub(super) fn read_other(&mut self, part: &Value, kind: &str, reasoning: &mut ClientReasoning) {
         match self.signed_block(part) {
@@ -96,13 +103,17 @@ impl<'a> MemberReader<'a> {
         if let Some(blocks) = message["thinking_blocks"].as_array()
             && reasoning.blocks.is_empty()
         {
-            reasoning.blocks.extend(blocks.iter().filter_map(|block| self.signed_block(block)));
+            // A part of them is refused.
+            let signed: Option<Vec<Value>> = blocks.iter().map(|block| self.signed_block(block)).collect();
+            reasoning.blocks = signed.unwrap_or_default();
         }
         if reasoning.blocks.is_empty() && says_something(&message["thinking_blocks"]) {
             self.omit("messages", "thinking_blocks");
         }
         match message["reasoning_details"].as_array() {
-            Some(details) if self.takes(ReasoningForm::Details) => reasoning.details.clone_from(details),
+            Some(details) if self.takes(ReasoningForm::Details) && details.iter().all(is_detail) => {
+                reasoning.details.clone_from(details);
+            }
             _ if says_something(&message["reasoning_details"]) => self.omit("messages", "reasoning_details"),
             _ => {}
         }
@@ -126,7 +137,7 @@ impl<'a> MemberReader<'a> {
         let extra = &call["extra_content"];
         match (call["id"].as_str(), extra["google"]["thought_signature"].as_str()) {
             (Some(id), Some(signature))
-                if !signature.is_empty() && self.takes(ReasoningForm::ThoughtSignatures) =>
+                if is_base64(signature) && self.takes(ReasoningForm::ThoughtSignatures) =>
             {
                 reasoning.thought_signatures.push((id.to_owned(), signature.to_owned()));
             }
@@ -160,6 +171,34 @@ impl<'a> MemberReader<'a> {
     fn takes_text(&self) -> bool {
         self.target.is_some_and(ReasoningTarget::takes_text)
     }
+}
+
+/// Deepest nesting of an item of `reasoning_details`, in levels. Real ones have two; what is stored is read again up to a depth.
+const DETAIL_DEPTH_MAX: usize = 32;
+
+/// An item of `reasoning_details`: OpenRouter refuses a request with anything else in the list.
+fn is_detail(item: &Value) -> bool {
+    let is_reasoning = item["type"].as_str().is_some_and(|kind| kind.starts_with("reasoning."));
+    is_reasoning && !is_deeper(item, DETAIL_DEPTH_MAX)
+}
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let Some(levels) = levels.checked_sub(1) else { return true };
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, levels)),
+        Value::Object(members) => members.values().any(|member| is_deeper(member, levels)),
+        _ => false,
+    }
+}
+
+/// Of either alphabet, as Gemini reads it, which refuses the whole request for anything else.
+fn is_base64(text: &str) -> bool {
+    let unpadded = text.trim_end_matches('=');
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
+    !unpadded.is_empty()
+        && unpadded.len() % 4 != 1
+        && text.len() - unpadded.len() <= 2
+        && unpadded.bytes().all(is_digit)
 }
 
 /// The text of a part with thinking: itself (Anthropic), the texts of a list (Mistral), or the field `text`.

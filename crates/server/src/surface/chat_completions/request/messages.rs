@@ -362,8 +362,11 @@ impl MessageReader<'_> {
             return Ok((text.to_owned(), String::new()));
         }
         let (mut texts, mut thoughts) = (Vec::new(), Vec::new());
+        let mut is_in_front = true;
         for part in content.items()? {
             let kind = part.required("type")?;
+            is_in_front &=
+                texts.is_empty() || !matches!(kind.text()?, "thinking" | "reasoning" | "redacted_thinking");
             match (kind.text()?, part.value()["text"].as_str()) {
                 (kind @ ("text" | "refusal"), _) => texts.push(part.required(kind)?.text()?),
                 (kind @ ("thinking" | "reasoning"), _) => {
@@ -376,6 +379,11 @@ impl MessageReader<'_> {
                 (_, Some(text)) => texts.push(text),
                 (kind, None) => self.members.read_other(part.value(), kind, reasoning),
             }
+        }
+        // Between texts each has its place, which a history does not have: "blocks in the latest assistant message cannot be
+        // modified" (Anthropic, HTTP 400; BerriAI/litellm#23137).
+        if !is_in_front {
+            self.members.omit_blocks(reasoning);
         }
         Ok((texts.join("\n"), thoughts.join("\n")))
     }

@@ -136,17 +136,26 @@ fn signed_reasoning_goes_to_the_model_that_reads_it() {
     let block = json!({"type": "thinking", "thinking": "Hm.", "signature": "s"});
     let text = json!({"type": "text", "text": "Yes."});
     let content = json!([block, text]);
-    let detailed = json!({"content": "Yes.", "reasoning": "Hm.", "reasoning_details": [{"data": "x"}]});
+    let detailed = json!({"content": "Yes.", "reasoning": "Hm.", "reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]});
     let plain = json!({"content": "Yes.", "reasoning_content": "Hm."});
     let in_parts = json!({ "content": content });
     let lite = json!({"content": "Yes.", "reasoning_content": "Hm.", "thinking_blocks": [
         {"type": "thinking", "thinking": "Hm.", "signature": "s", "cache_control": null}, {"type": "redacted_thinking", "data": "A"}]});
     let unsigned = json!({"content": [{"type": "thinking", "thinking": "Hm."}, text]});
+    let partly =
+        json!({"content": "Yes.", "thinking_blocks": [block, {"type": "thinking", "thinking": "Hm."}]});
+    let between = json!({"content": [block, text, block, text]});
+    let mut deep = json!({"type": "reasoning.text"});
+    for _ in 0..40 {
+        deep = json!({"type": "reasoning.text", "in": deep});
+    }
+    let with_detail =
+        |detail: Value| json!({"content": "Yes.", "reasoning_details": [{"type": "reasoning.text"}, detail]});
     let call = |extra: Value| json!({"content": null, "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}, "extra_content": extra}]});
-    let signed = call(json!({"google": {"thought_signature": "s"}}));
-    let by_id = json!({"thought_signatures": {"a": "s"}});
-    let on_call = json!({"extra_content": [{"id": "a", "value": {"google": {"thought_signature": "s"}}}]});
-    let details = json!({"reasoning_details": [{"data": "x"}]});
+    let signed = call(json!({"google": {"thought_signature": "c2ln"}}));
+    let by_id = json!({"thought_signatures": {"a": "c2ln"}});
+    let on_call = json!({"extra_content": [{"id": "a", "value": {"google": {"thought_signature": "c2ln"}}}]});
+    let details = json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]});
     let blocks = json!({ "role": "assistant", "content": content });
     let lite_blocks =
         json!({"role": "assistant", "content": [block, {"type": "redacted_thinking", "data": "A"}, text]});
@@ -163,6 +172,11 @@ fn signed_reasoning_goes_to_the_model_that_reads_it() {
         (&vllm, &in_parts, None, &["messages.content.thinking.signature"]),
         (&gemini, &in_parts, None, &["messages.content.thinking"]),
         (&claude, &unsigned, None, &["messages.content.thinking"]),
+        (&claude, &partly, None, &["messages.thinking_blocks"]),
+        (&claude, &between, None, &["messages.content.thinking"]),
+        (&openrouter, &with_detail(json!(null)), None, &["messages.reasoning_details"]),
+        (&openrouter, &with_detail(json!({"type": "thinking"})), None, &["messages.reasoning_details"]),
+        (&openrouter, &with_detail(deep), None, &["messages.reasoning_details"]),
         (&claude, &lite, Some(&lite_blocks), &[]),
         (&vllm, &lite, None, &["messages.thinking_blocks"]),
         (&gemini, &signed, Some(&by_id), &[]),
@@ -172,6 +186,12 @@ fn signed_reasoning_goes_to_the_model_that_reads_it() {
         (
             &gemini,
             &call(json!({"google": {"thought_signature": ""}})),
+            None,
+            &["messages.tool_calls.extra_content"],
+        ),
+        (
+            &gemini,
+            &call(json!({"google": {"thought_signature": "abc!"}})),
             None,
             &["messages.tool_calls.extra_content"],
         ),
