@@ -1,6 +1,6 @@
 //! Measured quirks of an upstream, as far as they change what is decoded or sent.
 
-use crate::vocabulary::DefinitionHash;
+use crate::vocabulary::{DefinitionHash, ToolChoice, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -121,6 +121,25 @@ pub struct UpstreamProfile {
     pub leave_out: BTreeSet<String>,
     /// System prompt as `developer` instead of `system` (OpenAI reasoning models). Default false.
     pub developer_role: bool,
+}
+
+impl UpstreamProfile {
+    /// Refuses none of the tools that a forced call needs: the tool of that name, or all where none else is left.
+    pub fn take_needed_tools(&mut self, tools: &[ToolDefinition], choice: &ToolChoice) {
+        match choice {
+            ToolChoice::Tool(name) => {
+                for tool in tools.iter().filter(|tool| tool.name == *name) {
+                    self.refused_tools.remove(&tool.definition_hash());
+                }
+            }
+            ToolChoice::Required
+                if tools.iter().all(|tool| self.refused_tools.contains(&tool.definition_hash())) =>
+            {
+                self.refused_tools.clear();
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Default for UpstreamProfile {

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use text_mode::{ReplyEnding, TextMode};
 
-pub(crate) use reported_error::{body_error_of, error_of, event_words_of};
+pub(crate) use reported_error::{body_error_of, error_of, event_words_of, http_status_of};
 
 /// Where events go.
 pub(crate) type EventSink<'s> = &'s mut dyn FnMut(StepEvent<'_>);

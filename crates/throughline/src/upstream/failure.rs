@@ -300,9 +300,12 @@ fn names_word(text: &str, word: &str) -> bool {
 /// True if a refusal names the marks of what a cache may keep: "tools.3.cache_control: Extra inputs are not permitted", of an
 /// older model (earendil-works/pi#7938) or of a gateway (routatic/proxy#53).
 pub(crate) fn mentions_cache_control(status: u16, text: &str) -> bool {
+    // Not: too many of them, or one of them on what cannot have one.
+    const REFUSALS: [&str; 6] =
+        ["extra inputs", "extraneous", "not permitted", "unknown", "unrecognized", "unsupported"];
     matches!(status, 400 | 422)
         && text.contains("cache_control")
-        && !text.contains("blocks with cache_control")
+        && REFUSALS.iter().any(|words| text.contains(words))
 }
 
 /// True if a refusal is about the schema of a tool: the same request with plain schemas may be accepted.

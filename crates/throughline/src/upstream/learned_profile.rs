@@ -3,11 +3,12 @@
 use super::failure;
 use super::named_tools::named_tools;
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{PoisonError, RwLock};
 use throughline_wire::{
-    DefinitionHash, Dialect, Message, ModelRequest, ToolChoice, ToolSchemaForm, UpstreamProfile,
+    DefinitionHash, Dialect, Message, ModelRequest, ToolChoice, ToolDefinition, ToolSchemaForm,
+    UpstreamProfile,
 };
 
 /// One thing that a refusal may name, and the profile without it.
@@ -21,7 +22,7 @@ struct RefusalRule {
     leave_out: fn(&mut UpstreamProfile),
 }
 
-const RULES: [RefusalRule; 7] = [
+const RULES: [RefusalRule; 8] = [
     RefusalRule {
         dialect: Some(Dialect::OpenaiChat),
         is_sent: |_| true,
@@ -59,6 +60,12 @@ const RULES: [RefusalRule; 7] = [
         leave_out: |profile| profile.cache_control = false,
     },
     RefusalRule {
+        dialect: Some(Dialect::BedrockAnthropic),
+        is_sent: |_| true,
+        is_named: failure::mentions_cache_control,
+        leave_out: |profile| profile.cache_control = false,
+    },
+    RefusalRule {
         dialect: None,
         is_sent: |refused| !refused.request.tools.is_empty(),
         is_named: failure::mentions_tool_schema,
@@ -91,20 +98,27 @@ pub(super) struct LearnedProfile {
 /// A request that was refused.
 pub(super) struct RefusedRequest<'a> {
     pub request: &'a ModelRequest,
+    /// The choice that was asked for. The request's own may say it in words.
+    pub tool_choice: &'a ToolChoice,
     /// The profile that it was encoded with.
     pub profile: &'a UpstreamProfile,
     pub body: &'a Value,
 }
 
 impl RefusedRequest<'_> {
-    /// The tools that it can do without, by a refusal of their definitions. They were sent: their form has been tried before.
-    fn refused_tools(&self, status: u16, refusal: &str) -> Vec<DefinitionHash> {
+    /// The tools that it can do without, by a refusal of their definitions. They were sent.
+    fn refused_tools(&self, status: u16, refusal: &str) -> BTreeSet<DefinitionHash> {
         let tools = named_tools(status, refusal, self.body, &self.request.tools).into_iter();
-        let tools = tools.filter(
-            |tool| !matches!(&self.request.tool_choice, ToolChoice::Tool(name) if *name == tool.name),
-        );
-        let tools = tools.map(|tool| tool.definition_hash());
-        tools.filter(|tool| !self.profile.refused_tools.contains(tool)).collect()
+        let is_needed =
+            |tool: &&ToolDefinition| matches!(self.tool_choice, ToolChoice::Tool(name) if *name == tool.name);
+        let tools = tools.filter(|tool| !is_needed(tool)).map(ToolDefinition::definition_hash);
+        let tools: BTreeSet<_> = tools.filter(|tool| !self.profile.refused_tools.contains(tool)).collect();
+        let is_left =
+            |tool: DefinitionHash| !tools.contains(&tool) && !self.profile.refused_tools.contains(&tool);
+        // A call that has to be made needs a tool.
+        let has_enough = !self.tool_choice.is_forced()
+            || self.request.tools.iter().any(|tool| is_left(tool.definition_hash()));
+        if has_enough { tools } else { BTreeSet::new() }
     }
 }
 
@@ -135,6 +149,11 @@ impl LearnedProfile {
         }
         let tools = refused.refused_tools(status, refusal);
         if !tools.is_empty() {
+            let is_of_schema = refusal.contains("schema") || refusal.contains("parameters");
+            if is_of_schema && refused.profile.tool_schemas == ToolSchemaForm::Standard {
+                self.change(&refused.request.model, |profile| profile.tool_schemas = ToolSchemaForm::Plain);
+                return true;
+            }
             self.change(&refused.request.model, |profile| {
                 if profile.refused_tools.len() + tools.len() > REFUSED_TOOLS_MAX {
                     profile.refused_tools.clear();
@@ -214,7 +233,6 @@ pub(super) fn forget_reasoning(message: &mut Message) {
 mod tests {
     use super::*;
     use serde_json::json;
-    use throughline_wire::ToolDefinition;
 
     const STREAM_OPTIONS: &str = "unknown field `stream_options`";
     const SCHEMA: &str = "invalid schema for function 'look'";
@@ -227,7 +245,8 @@ mod tests {
         let profile = &learned.get("m");
         let body = &json!({"temperature": 0.2});
         for (tools, refusal) in refusals {
-            let refused = RefusedRequest { request: &request(tools), profile, body };
+            let refused =
+                RefusedRequest { request: &request(tools), tool_choice: &ToolChoice::Auto, profile, body };
             assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{refusal}");
         }
         learned
@@ -264,7 +283,8 @@ mod tests {
             let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
             let messages = roles.map(|role| json!({"role": role, "content": "Hi"}));
             let (profile, body) = (&learned.get("m"), &json!({"messages": messages}));
-            let refused = RefusedRequest { request: &request(&[]), profile, body };
+            let refused =
+                RefusedRequest { request: &request(&[]), tool_choice: &ToolChoice::Auto, profile, body };
             assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{roles:?}");
             assert_eq!(learned.get("m").user_after_tool, !is_learned, "{roles:?}");
         }
@@ -283,7 +303,7 @@ mod tests {
         check(Dialect::OpenaiChat, &[(&[][..], "unsupported parameter: 'seed'")], false);
         let learned = check(Dialect::OpenaiChat, &[(&[][..], STREAM_OPTIONS)], true);
         let (profile, body) = (&learned.get("m"), &json!({}));
-        let again = RefusedRequest { request: &request(&[]), profile, body };
+        let again = RefusedRequest { request: &request(&[]), tool_choice: &ToolChoice::Auto, profile, body };
         assert!(!learned.learn(&again, 400, STREAM_OPTIONS));
     }
 
@@ -295,11 +315,14 @@ mod tests {
         let forced = ModelRequest { tool_choice: ToolChoice::Tool("look".into()), ..asking.clone() };
         let learns = |request: &ModelRequest| {
             let (profile, body) = (&learned.get("m"), &json!({}));
-            learned.learn(&RefusedRequest { request, profile, body }, 400, SCHEMA)
+            let tool_choice = &request.tool_choice;
+            learned.learn(&RefusedRequest { request, tool_choice, profile, body }, 400, SCHEMA)
         };
         assert!(learns(&asking));
         assert_eq!(learned.get("m").tool_schemas, ToolSchemaForm::Plain);
         assert!(!learns(&forced), "without its tool it is another request");
+        let must_call = ModelRequest { tool_choice: ToolChoice::Required, ..request(&["look"]) };
+        assert!(!learns(&must_call), "without any tool it is another request");
         assert!(learns(&asking));
         let refused = learned.get("m").refused_tools;
         let is_refused = |tool: ToolDefinition| refused.contains(&tool.definition_hash());
@@ -316,7 +339,12 @@ mod tests {
             let mut profile = learned.get("m");
             profile.tool_schemas = ToolSchemaForm::Plain;
             let body = json!({"tools": [{"name": format!("look_{number}")}]});
-            let refused = RefusedRequest { request: &request, profile: &profile, body: &body };
+            let refused = RefusedRequest {
+                request: &request,
+                tool_choice: &ToolChoice::Auto,
+                profile: &profile,
+                body: &body,
+            };
             assert!(learned.learn(&refused, 400, "tools.0.custom.input_schema: no"));
         }
         assert_eq!(learned.get("m").refused_tools.len(), 1);

@@ -19,7 +19,7 @@ use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
     ArgumentNames, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind, StepEvent,
-    StepProblem, ThinkMode, TransferMode, UpstreamError, UpstreamProfile, encode,
+    StepProblem, ThinkMode, ToolChoice, TransferMode, UpstreamError, UpstreamProfile, encode,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -126,6 +126,7 @@ impl UpstreamClient {
         };
         let mut attempt = ReplyAttempt { transfer, may_fall_back, time, listeners };
         let mut call = Box::new(RepeatableCall {
+            tool_choice: rendered.tool_choice.clone(),
             request: rendered,
             options,
             reported_left_out: None,
@@ -210,6 +211,9 @@ impl UpstreamClient {
             if call.without_thinking {
                 profile.leave_out.insert("thinking".to_owned());
             }
+            if call.tool_choice.is_forced() {
+                profile.take_needed_tools(&call.request.tools, &call.tool_choice);
+            }
             let encoded = encode(self.upstream.dialect, &call.request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
             let left_out = LeftOut::of(&encoded);
@@ -287,7 +291,8 @@ impl UpstreamClient {
         if call.adapted_refusals > ADAPTED_REFUSALS_MAX {
             return false;
         }
-        let refused = RefusedRequest { request: &call.request, profile, body };
+        let refused =
+            RefusedRequest { request: &call.request, tool_choice: &call.tool_choice, profile, body };
         if self.profile.learn(&refused, status, &refusal.text) {
             return true;
         }
@@ -365,6 +370,8 @@ impl RetryState {
 /// A call that may have to be made again, and what has been tried.
 pub(super) struct RepeatableCall {
     request: ModelRequest,
+    /// The choice that was asked for. The request's own is in words where the upstream has refused it.
+    tool_choice: ToolChoice,
     pub options: DecodeOptions,
     /// Reported left-outs; none before the first request.
     reported_left_out: Option<LeftOut>,

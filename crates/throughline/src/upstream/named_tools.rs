@@ -9,7 +9,7 @@ use throughline_wire::ToolDefinition;
 /// nothing of one tool.
 const OWN_MEMBERS: [&str; 6] = ["name", "description", "parameters", "schema", "input_schema", "inputschema"];
 
-/// The tools of a request that its refusal names, by the place in the body or by the name: by its status,
+/// The tools of a request that its refusal names, by the name or else by the place in the body: by its status,
 /// [text](super::error_body::UpstreamErrorBody::text) and the body that was sent. None where it is about all of them.
 pub(super) fn named_tools<'r>(
     status: u16,
@@ -20,50 +20,120 @@ pub(super) fn named_tools<'r>(
     if !matches!(status, 400 | 422 | 500) || failure::refuses_tools(text) {
         return Vec::new();
     }
-    let text = text.replace(", ", ",");
-    let mut names: HashSet<String> = at_places(&text, body).map(str::to_lowercase).collect();
-    names.extend(in_words(&text).map(str::to_owned));
-    tools.iter().filter(|tool| names.contains(&tool.name.as_str().to_lowercase())).collect()
-}
-
-/// By the place in the body: `tools.3.custom.input_schema` (Anthropic; can1357/oh-my-pi#1101), `tools[9].function.parameters`
-/// (OpenAI, Groq), `["body","tools",0,"function"]` (Pydantic: Mistral, vLLM), `tools[0].function_declarations[5].parameters`
-/// (Gemini), `toolConfig.tools.26.toolSpec.inputSchema` (Bedrock).
-fn at_places<'b>(text: &str, body: &'b Value) -> impl Iterator<Item = &'b str> {
-    let list = [&body["tools"], &body["toolConfig"]["tools"]].into_iter().find(|list| list.is_array());
-    text.match_indices("tools").filter_map(move |(at, word)| {
-        let is_word = !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        let path = text[at + word.len()..].split([':', ')', ' ', '\n']).next().filter(|_| is_word)?;
-        let mut parts =
-            path.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|part| !part.is_empty());
-        let number = parts.next()?.parse::<usize>().ok()?;
-        let parts: Vec<&str> = parts.collect();
-        // AWS counts from 1 where it checks its own types (BerriAI/litellm#19384), and from 0 where a model's rules are checked.
-        let number = if parts.first() == Some(&"member") { number.checked_sub(1)? } else { number };
-        let mut tool = list?.get(number)?;
-        if let Some(declarations) = tool.get("functionDeclarations") {
-            let at = parts.iter().position(|part| *part == "function_declarations")?;
-            tool = declarations.get(parts.get(at + 1)?.parse::<usize>().ok()?)?;
+    let sent = SentTools::of(body);
+    let in_words: Vec<_> = names_in(text).filter(|named| !sent.quotes(named.words)).collect();
+    let in_words = in_words.first().map(|named| named.name.trim_end_matches(['.', ':']));
+    let by_name = |name: &str| -> Vec<&ToolDefinition> {
+        tools.iter().filter(|tool| tool.name.as_str().eq_ignore_ascii_case(name)).collect()
+    };
+    match in_words.map(by_name) {
+        // `Read` and `read`: the text has lost which.
+        Some(named) if named.len() == 1 => named,
+        _ => {
+            let text = text.replace(", ", ",");
+            let names: HashSet<&str> = sent.names_at_places_in(&text).collect();
+            tools.iter().filter(|tool| names.contains(tool.name.as_str())).collect()
         }
-        let tool =
-            [tool, &tool["function"], &tool["toolSpec"]].into_iter().find_map(|tool| tool["name"].as_str());
-        tool.filter(|_| parts.iter().any(|part| OWN_MEMBERS.contains(part)))
-    })
+    }
 }
 
-/// By the name: "Invalid schema for function 'x': …" (OpenAI, DeepSeek), "invalid JSON schema for tool x,…" (Groq),
+/// The tools as they stand in the body.
+struct SentTools<'b> {
+    list: &'b [Value],
+    /// In lower case. Refusals quote it: a property may be called as another tool's place is.
+    text: String,
+}
+
+impl<'b> SentTools<'b> {
+    fn of(body: &'b Value) -> Self {
+        let list = [&body["tools"], &body["toolConfig"]["tools"]].into_iter().find_map(Value::as_array);
+        let list = list.map_or(&[][..], Vec::as_slice);
+        let text = list.iter().map(|tool| tool.to_string().to_lowercase()).collect();
+        Self { list, text }
+    }
+
+    fn quotes(&self, words: &str) -> bool {
+        self.text.contains(words)
+    }
+
+    /// Names by the place in the body: `tools.3.custom.input_schema` (Anthropic; can1357/oh-my-pi#1101),
+    /// `tools[9].function.parameters` (OpenAI, Groq), `["body","tools",0,"function"]` (Pydantic: Mistral, vLLM),
+    /// `tools[0].function_declarations[5].parameters` (Gemini, also behind gateways that speak another format),
+    /// `toolConfig.tools.26.toolSpec.inputSchema` (Bedrock).
+    fn names_at_places_in(&self, text: &str) -> impl Iterator<Item = &'b str> {
+        text.match_indices("tools").filter(|(at, _)| is_path_of_tools(&text[..*at])).filter_map(
+            |(at, word)| {
+                let path = text[at + word.len()..].split([':', ')', ' ', '\n']).next()?;
+                let digits = path.find(|c: char| c.is_ascii_digit())?;
+                let number = path[digits..].split(|c: char| !c.is_ascii_digit()).next()?;
+                if self.quotes(&text[at..at + word.len() + digits + number.len()]) {
+                    return None;
+                }
+                self.name_at(path)
+            },
+        )
+    }
+
+    /// The name of the tool at a path behind the list, if it speaks of a member that is the tool's own.
+    fn name_at(&self, path: &str) -> Option<&'b str> {
+        let parts = path.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        let number = parts.first()?.parse::<usize>().ok()?;
+        // AWS counts from 1 where it checks its own types (BerriAI/litellm#19384), and from 0 where a model's rules are checked.
+        let number = if parts.get(1) == Some(&"member") { number.checked_sub(1)? } else { number };
+        let at =
+            parts.iter().position(|part| matches!(*part, "function_declarations" | "functiondeclarations"));
+        let declaration = at.map(|at| parts.get(at + 1)?.parse::<usize>().ok());
+        let tool =
+            match (declaration, self.list.get(number).and_then(|tool| tool.get("functionDeclarations"))) {
+                (Some(declaration), Some(declarations)) => declarations.get(declaration?)?,
+                // A gateway has written Gemini's list from one of another format (musistudio/claude-code-router#96).
+                (Some(declaration), None) => self.list.get(declaration?)?,
+                (None, Some(_)) => return None,
+                (None, None) => self.list.get(number)?,
+            };
+        let name =
+            [tool, &tool["function"], &tool["toolSpec"]].into_iter().find_map(|tool| tool["name"].as_str());
+        name.filter(|_| parts.iter().any(|part| OWN_MEMBERS.contains(part)))
+    }
+}
+
+/// True where a path to the tools of a request begins, by the text before the word: not those of an item of the input, and not
+/// those that a choice allows.
+fn is_path_of_tools(before: &str) -> bool {
+    const PARENTS: [&str; 4] = ["request", "generatecontentrequest", "toolconfig", "body"];
+    match before.strip_suffix('.') {
+        Some(parent) => PARENTS.iter().any(|name| {
+            parent.strip_suffix(name).is_some_and(|rest| !rest.ends_with(|c: char| c.is_ascii_alphanumeric()))
+        }),
+        None => !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '/' || c == '['),
+    }
+}
+
+/// A name in the words of a refusal.
+struct NameInWords<'t> {
+    /// The words with it.
+    words: &'t str,
+    name: &'t str,
+}
+
+/// "Invalid schema for function 'x': …" (OpenAI, DeepSeek), "invalid JSON schema for tool x,…" (Groq),
 /// "`x` functionDeclaration `parameters.a` schema …" (Vertex AI).
-fn in_words(text: &str) -> impl Iterator<Item = &str> {
+fn names_in(text: &str) -> impl Iterator<Item = NameInWords<'_>> {
     const QUOTES: [char; 4] = ['\'', '"', '`', '\\'];
-    let is_of_name = |c: char| c.is_alphanumeric() || "_-.:".contains(c);
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
     let after = ["schema for function ", "schema for tool "].into_iter().flat_map(move |words| {
         text.match_indices(words).map(move |(at, words)| {
-            let name = text[at + words.len()..].trim_start_matches(QUOTES);
-            name.split(|c| !is_of_name(c)).next().unwrap_or_default()
+            let start = text.len() - text[at + words.len()..].trim_start_matches(QUOTES).len();
+            let name = text[start..].split(|c| !is_of_name(c)).next().unwrap_or_default();
+            NameInWords { words: &text[at..start + name.len()], name }
         })
     });
-    let before = text.match_indices("` functiondeclaration ");
-    after.chain(before.filter_map(|(at, _)| text[..at].rsplit('`').next()))
+    let before = text.match_indices("` functiondeclaration ").filter_map(|(at, words)| {
+        let name = text[..at].rsplit('`').next()?;
+        Some(NameInWords { words: &text[at - name.len()..at + words.len()], name })
+    });
+    after.chain(before)
 }
 
 #[cfg(test)]
@@ -87,6 +157,9 @@ mod tests {
         let hosted = json!({"tools": [{"type": "web_search", "name": "web_search"}, {"name": "good"}]});
         let gemini = json!({"tools": [{"functionDeclarations": tools(|name| json!({"name": name}))}]});
         let bedrock = json!({"toolConfig": {"tools": tools(|name| json!({"toolSpec": {"name": name}}))}});
+        let mut trap = nested.clone();
+        trap["tools"][1]["function"]["parameters"] =
+            json!({"properties": {"schema for function good": {}, "tools[0].name": {}}});
         for (body, text, expected) in [
             (&flat, "tools.1.custom.input_schema: JSON schema is invalid. It must match", "Bad"),
             (&flat, "tools.2.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", "ugly"),
@@ -130,6 +203,20 @@ mod tests {
             // No place and no name of ours.
             (&nested, "tools[9].function.parameters: no", ""),
             (&nested, "my_tools[1].parameters", ""),
+            (&nested, "input[3].tools[1].name: no", ""),
+            (&nested, "tool_choice.allowed_tools.tools[1].function.name: no", ""),
+            // Behind a gateway to Gemini.
+            (
+                &nested,
+                "GenerateContentRequest.tools[0].function_declarations[1].parameters.properties[u].format: no",
+                "Bad",
+            ),
+            (&nested, "参数tools[1].function.name非法", "Bad"),
+            (&nested, "Invalid schema for function ugly: no", "ugly"),
+            // What a schema makes it quote names another tool, or none.
+            (&trap, "In context=('properties','schema for function good'), no", ""),
+            (&trap, "Invalid schema for function 'Bad': 'schema for function good' is no type", "Bad"),
+            (&trap, "Unknown name \"tools[0].name\" at 'tools[1].function.parameters': no", "Bad"),
             (&nested, "tools", ""),
             (&nested, "Invalid schema for function ''", ""),
             (&json!(null), "tools[1].function.parameters: no", ""),

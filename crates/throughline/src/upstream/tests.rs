@@ -514,10 +514,13 @@ async fn a_tool_that_an_upstream_takes_in_no_form_is_left_out_and_named() {
         let forced = ModelRequest { tool_choice: ToolChoice::Tool("bad".into()), ..asking.clone() };
         let came = call(&client, &forced).await;
         assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 6), "{came:?}");
-        let alone = ModelRequest { tools: vec![tool("bad")], tool_choice: ToolChoice::Required, ..asking };
+        let alone = ModelRequest { tools: vec![tool("bad")], ..asking };
+        let must_call = ModelRequest { tool_choice: ToolChoice::Required, ..alone.clone() };
+        let came = call(&client, &must_call).await;
+        assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 7), "{came:?}");
         let came = call(&client, &alone).await;
         assert_eq!((came.text().as_str(), left_out_tools(&came)), ("Hello.", vec!["bad"]), "{came:?}");
-        assert_eq!(server.violations().len(), 3, "nothing else is refused: {:?}", server.violations());
+        assert_eq!(server.violations().len(), 4, "nothing else is refused: {:?}", server.violations());
     }
 }
 
@@ -756,7 +759,7 @@ async fn reasoning_that_cannot_be_read_any_more_is_left_out_once() {
     }
 }
 
-/// What another model has signed, in a client's history, is left out for good; the turn's own thinking goes on going back.
+/// Reasoning that another model has signed, in a client's history, is left out for good; the turn's own goes on going back.
 #[tokio::test]
 async fn a_foreign_signature_costs_the_turn_none_of_its_own() {
     let call_tool = || ModelScript::new().think("Hm.").call("tool_1", json!({}));

@@ -2,7 +2,7 @@
 
 use super::{PayloadDecoder, write_payload};
 use crate::json::JsonRef;
-use crate::step::{body_error_of, excerpt_of};
+use crate::step::{body_error_of, excerpt_of, http_status_of};
 use crate::vocabulary::{StepEvent, UpstreamError};
 
 impl PayloadDecoder {
@@ -32,7 +32,7 @@ pub(super) fn plain_error(json: &JsonRef<'_>) -> Option<UpstreamError> {
     Some(UpstreamError {
         message,
         kind: json.scalar("type").map(|text| text.into_owned()),
-        code: json.scalar("code").map(|text| text.into_owned()),
+        code: json.scalar("code").map(|text| text.into_owned()).or_else(|| http_status_of(json)),
     })
 }
 

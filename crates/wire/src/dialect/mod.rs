@@ -279,6 +279,7 @@ pub fn encode(
     if let Some(tool) = request.settings.hosted.iter().find(|tool| !known.contains(tool)) {
         return Err(EncodeError::NoHostedTool(dialect, *tool));
     }
+    let choice = &request.tool_choice;
     let with_notes;
     let request = if request.has_unfit_media() {
         with_notes = request.with_fit_media();
@@ -294,7 +295,7 @@ pub fn encode(
         request
     };
     let request = &*history::adapt(dialect, request);
-    let AdaptedTools { tools, left_out, names } = tool_schema::adapt(dialect, request, profile);
+    let AdaptedTools { tools, left_out, names } = tool_schema::adapt(dialect, request, choice, profile);
     let request = &*tool_schema::with_wire_arguments(request, &names);
     let encode = match dialect {
         Dialect::OpenaiChat => openai_chat::encode,

@@ -59,24 +59,25 @@ pub(crate) fn event_words_of(event: &str, json: &JsonRef<'_>) -> Option<Upstream
 fn is_of_error(name: &str, value: &JsonRef<'_>, json: &JsonRef<'_>) -> bool {
     match name {
         "detail" | "message" | "code" | "error_code" | "title" | "instance" => true,
-        "id" | "request_id" | "requestId" => true,
+        "id" | "request_id" | "requestId" | "param" | "path" | "timestamp" => true,
         "status" if value.is_string() => {
             matches!(value.as_str().as_deref(), Some("error" | "failed" | "failure"))
         }
         "status" | "statusCode" | "status_code" => http_status_of(json).is_some(),
         "success" => value.as_bool() == Some(false),
         "error" => value.as_bool() == Some(true),
-        // RFC 9457: an address. All other types are those of events.
-        "type" => value
-            .as_str()
-            .is_some_and(|kind| ["http", "about:", "urn:"].iter().any(|scheme| kind.starts_with(scheme))),
+        // RFC 9457: an address. OpenAI's errors without their envelope: `server_error`. All others are those of events.
+        "type" => value.as_str().is_some_and(|kind| {
+            ["http", "about:", "urn:"].iter().any(|scheme| kind.starts_with(scheme))
+                || kind.ends_with("_error")
+        }),
         _ => false,
     }
 }
 
 /// True for what gateways say of a request that is under way, or that has gone well.
 fn is_state(words: &str) -> bool {
-    const STATES: [&str; 24] = [
+    const STATES: [&str; 35] = [
         "",
         "ok",
         "success",
@@ -100,7 +101,18 @@ fn is_state(words: &str) -> bool {
         "ping",
         "heartbeat",
         "done",
+        "complete",
         "completed",
+        "end",
+        "finished",
+        "stream finished",
+        "stop",
+        "stopped",
+        "closed",
+        "alive",
+        "keepalive",
+        "keep alive",
+        "pong",
     ];
     let words = words.trim().trim_end_matches(['.', '…', '!']).to_lowercase().replace(['_', '-'], " ");
     STATES.contains(&words.as_str())
@@ -118,9 +130,9 @@ fn error_in_words(json: &JsonRef<'_>) -> Option<UpstreamError> {
 }
 
 /// The status that an error has in its JSON as well.
-fn http_status_of(json: &JsonRef<'_>) -> Option<String> {
+pub(crate) fn http_status_of(json: &JsonRef<'_>) -> Option<String> {
     let status =
-        ["status", "statusCode", "status_code"].into_iter().find_map(|name| json.get(name))?.as_u64()?;
+        ["status", "statusCode", "status_code"].into_iter().find_map(|name| json.get(name)?.as_u64())?;
     (400..600).contains(&status).then(|| status.to_string())
 }
 
@@ -299,6 +311,9 @@ mod tests {
             (r#"{"success":false,"message":"m"}"#, "m", None),
             (r#"{"error":true,"status":429,"message":"m"}"#, "m", Some("429")),
             (r#"{"status":"error","message":"m"}"#, "m", None),
+            (r#"{"status":"error","statusCode":401,"message":"m"}"#, "m", Some("401")),
+            (r#"{"message":"m","type":"server_error","param":null,"code":null}"#, "m", None),
+            (r#"{"timestamp":"t","path":"/v1","status":404,"message":"m"}"#, "m", Some("404")),
             (r#"{"type":"about:blank","title":"Unauthorized","status":401,"detail":"m"}"#, "m", Some("401")),
         ];
         for (event, message, code) in cases {
@@ -344,6 +359,8 @@ mod tests {
             r#"{"message":"Processing..."}"#,
             r#"{"message":"in_progress"}"#,
             r#"{"message":"OK"}"#,
+            r#"{"message":"keep-alive"}"#,
+            r#"{"message":"Stream finished."}"#,
             r#"{"message":""}"#,
             r#"{"detail":"completed"}"#,
             r#"{"detail":null}"#,

@@ -60,12 +60,14 @@ pub(super) const BAD_KEY: &[FailureRule] = &[
         .example(401, r#"{"error":{"message":"Incorrect API key provided","type":"invalid_api_key"}}"#),
     // Gateways in the same words.
     rule("llama.cpp", Unauthorized, "https://github.com/ggml-org/llama.cpp/pull/14352")
+        .statuses(&[400, 401, 403])
         .words(&["invalid api key"])
         .example(200, r#"{"detail":"Invalid API key"}"#),
     rule("Kong", Unauthorized, "https://github.com/Kong/kong/blob/master/kong/plugins/key-auth/handler.lua")
         .words(&["no api key found in request", "invalid authentication credentials"])
         .example(200, r#"{"message":"No API key found in request"}"#),
     rule("Kong, AWS API Gateway", Unauthorized, "https://gist.github.com/36653f7f4430059124527221839d76db")
+        .statuses(&[400, 401, 403])
         .messages(&["unauthorized"])
         .example(200, r#"{"message":"Unauthorized"}"#),
     rule("FastAPI", Unauthorized, "https://fastapi.tiangolo.com/how-to/authentication-error-status-code")
@@ -122,6 +124,7 @@ pub(super) const NOT_ALLOWED: &[FailureRule] = &[
         .example(200, r#"{"error_code":6,"error_msg":"No permission to access data"}"#),
     // The application has no right to the model, or has used up what it may.
     rule("iFlytek Spark", NotAllowed, "https://xfyun.cn/doc/spark/%E6%8E%A5%E5%8F%A3%E8%AF%B4%E6%98%8E.html")
+        .statuses(&[400, 401, 403])
         .codes(&["11200"])
         .words(&["appidnoautherror"])
         .example(200, r#"{"error":{"message":"AppIdNoAuthError","code":"11200"}}"#),

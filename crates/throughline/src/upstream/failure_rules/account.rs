@@ -67,6 +67,7 @@ pub(super) const QUOTA_EXHAUSTED: &[FailureRule] = &[
         .words(&["open api daily request limit reached", "open api total request limit reached"])
         .example(200, r#"{"error_code":17,"error_msg":"Open api daily request limit reached"}"#),
     rule("iFlytek Spark", QuotaExhausted, "https://xfyun.cn/doc/spark/%E6%8E%A5%E5%8F%A3%E8%AF%B4%E6%98%8E.html")
+        .statuses(&[400, 401, 403])
         .codes(&["11201"])
         .example(200, r#"{"code":11201,"message":"日流控超限","sid":"x"}"#),
     rule("Volcengine Ark", QuotaExhausted, "https://www.volcengine.com/docs/82379/1299023")

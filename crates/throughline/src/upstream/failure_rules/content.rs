@@ -41,6 +41,7 @@ pub(super) const FILTERED: &[FailureRule] = &[
         .example(400, r#"{"error":{"code":"image_url_unsafe","message":"the content of image_url.url is unsafe","type":"unsafe_request"}}"#),
     // 10013: what was asked; 10014: what was answered.
     rule("iFlytek Spark", ContentFiltered, "https://xfyun.cn/doc/spark/%E6%8E%A5%E5%8F%A3%E8%AF%B4%E6%98%8E.html")
+        .statuses(&[400, 401, 403])
         .codes(&["10013", "10014"])
         .example(200, r#"{"code":10013,"message":"输入内容审核不通过","sid":"x"}"#),
     rule("Volcengine Ark", ContentFiltered, "https://www.volcengine.com/docs/82379/1299023")

@@ -91,6 +91,7 @@ pub(super) const TOO_LONG: &[FailureRule] = &[
         .words(&["exceeds the available context size", "tokens* exceed context window of"])
         .example(200, r#"{"error":{"code":400,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":14429,"n_ctx":8192}}"#),
     rule("iFlytek Spark", ContextTooLong, "https://xfyun.cn/doc/spark/%E6%8E%A5%E5%8F%A3%E8%AF%B4%E6%98%8E.html")
+        .statuses(&[400, 401, 403])
         .codes(&["10907"])
         .example(200, r#"{"code":10907,"message":"token数量超过上限","sid":"x"}"#),
     rule("vLLM", ContextTooLong, "https://github.com/vllm-project/vllm/pull/36197")

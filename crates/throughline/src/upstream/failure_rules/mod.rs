@@ -131,14 +131,17 @@ fn whole_message(error: &UpstreamErrorBody) -> String {
     error.message.trim().trim_end_matches('.').to_lowercase()
 }
 
-/// True if the pieces of `words` between its `*` stand in `text`, one after the other.
+/// True if the pieces of `words` between its `*` stand in `text`, one after the other. Between quotes it stands for what is quoted.
 fn says(text: &str, words: &str) -> bool {
-    let mut rest = text;
-    words.split('*').all(|piece| match rest.find(piece) {
-        Some(at) => {
-            rest = &rest[at + piece.len()..];
-            true
-        }
-        None => false,
+    let (mut rest, mut before) = (text, "");
+    words.split('*').all(|piece| {
+        let quote = piece.chars().next().filter(|first| "'`\"".contains(*first) && before.ends_with(*first));
+        let at = match quote {
+            Some(quote) => rest.find(quote).filter(|at| rest[*at..].starts_with(piece)),
+            None => rest.find(piece),
+        };
+        let Some(at) = at else { return false };
+        (rest, before) = (&rest[at + piece.len()..], piece);
+        true
     })
 }

@@ -132,6 +132,16 @@ fn ordinary_errors_keep_the_class_of_their_status() {
         (502, "<html><title>502 Bad Gateway</title></html>", K::Status),
         (503, "", K::Status),
         (404, r#"{"detail":"Not Found"}"#, K::WrongAddress),
+        // Cloudflare's numbers are not iFlytek's.
+        (
+            500,
+            r#"{"errors":[{"code":10013,"message":"An unknown error has occurred"}],"success":false}"#,
+            K::Status,
+        ),
+        // A channel of a gateway has a bad key, and the next one may not.
+        (500, r#"{"error":{"message":"Unauthorized"}}"#, K::Status),
+        (502, r#"{"error":{"message":"Invalid API key"}}"#, K::Status),
+        (400, r#"{"error":{"message":"model 'llama': tool 'look' not found in provided tools"}}"#, K::Status),
     ];
     for (status, body, kind) in cases {
         assert_eq!(classify(status, body), kind, "{status} {body}");
@@ -155,6 +165,8 @@ fn a_star_stands_for_anything_between_two_words() {
         "input length*exceeds the maximum length"
     ));
     assert!(says("abc", "b") && !says("abc", "d"));
+    assert!(says("model 'x' not found", "model '*' not found"));
+    assert!(!says("model 'x' has no tool 'y' not found", "model '*' not found"));
 }
 
 const HEAD: &str = "# Errors of providers

@@ -46,11 +46,16 @@ pub(super) struct AdaptedTools {
     pub names: ArgumentNames,
 }
 
-/// The tools of a request.
-pub(super) fn adapt(dialect: Dialect, request: &ModelRequest, profile: &UpstreamProfile) -> AdaptedTools {
+/// The tools of a request with this choice, which its own may only say in words.
+pub(super) fn adapt(
+    dialect: Dialect,
+    request: &ModelRequest,
+    choice: &ToolChoice,
+    profile: &UpstreamProfile,
+) -> AdaptedTools {
     let names = ArgumentNames::of(dialect, &request.tools);
     let (mut tools, mut left_out) = (Vec::new(), Vec::new());
-    for (tool, is_sent) in request.tools.iter().zip(sent_tools(request, profile)) {
+    for (tool, is_sent) in request.tools.iter().zip(sent_tools(request, choice, profile)) {
         if !is_sent {
             left_out.push(tool.name.clone());
             continue;
@@ -66,18 +71,21 @@ pub(super) fn adapt(dialect: Dialect, request: &ModelRequest, profile: &Upstream
 }
 
 /// True for each tool that is sent. The one that has to be called always is: without it the request is another.
-fn sent_tools(request: &ModelRequest, profile: &UpstreamProfile) -> Vec<bool> {
-    let is_forced =
-        |tool: &ToolDefinition| matches!(&request.tool_choice, ToolChoice::Tool(name) if *name == tool.name);
+fn sent_tools(request: &ModelRequest, choice: &ToolChoice, profile: &UpstreamProfile) -> Vec<bool> {
+    let is_forced = |tool: &ToolDefinition| matches!(choice, ToolChoice::Tool(name) if *name == tool.name);
     let most = profile.tools_max.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     let mut places = most.saturating_sub(usize::from(request.tools.iter().any(is_forced)));
+    let mut taken = Cow::Borrowed(profile);
+    if !profile.refused_tools.is_empty() && choice.is_forced() {
+        taken.to_mut().take_needed_tools(&request.tools, choice);
+    }
     let is_sent = request.tools.iter().map(|tool| {
         if is_forced(tool) {
             return true;
         }
-        // Fingerprints cost a walk through every schema.
+        // Hashes cost a walk through every schema.
         let is_refused =
-            !profile.refused_tools.is_empty() && profile.refused_tools.contains(&tool.definition_hash());
+            !taken.refused_tools.is_empty() && taken.refused_tools.contains(&tool.definition_hash());
         let is_sent = !is_refused && places > 0;
         places -= usize::from(is_sent);
         is_sent

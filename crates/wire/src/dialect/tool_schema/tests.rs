@@ -352,7 +352,7 @@ fn odd_names() -> ToolDefinition {
 
 fn offered(dialect: Dialect, tools: Vec<ToolDefinition>) -> AdaptedTools {
     let request = ModelRequest { tools, ..ModelRequest::default() };
-    adapt(dialect, &request, &UpstreamProfile::default())
+    adapt(dialect, &request, &ToolChoice::Auto, &UpstreamProfile::default())
 }
 
 #[test]
@@ -397,10 +397,18 @@ fn tools_beyond_the_limit_and_refused_ones_are_left_out_and_named() {
         (forced("t4"), Some(3), BTreeSet::new(), vec!["t2", "t3"]),
         (forced("t4"), Some(3), refused(4), vec!["t2", "t3"]),
         (forced("t0"), Some(3), refused(1), vec!["t1", "t4"]),
+        (ToolChoice::Required, None, refused(1), vec!["t1"]),
+        (
+            ToolChoice::Auto,
+            None,
+            tools.iter().map(ToolDefinition::definition_hash).collect(),
+            vec!["t0", "t1", "t2", "t3", "t4"],
+        ),
+        (ToolChoice::Required, None, tools.iter().map(ToolDefinition::definition_hash).collect(), vec![]),
     ] {
         let request = ModelRequest { tools: tools.clone(), tool_choice, ..ModelRequest::default() };
         let profile = UpstreamProfile { tools_max, refused_tools, ..UpstreamProfile::default() };
-        let adapted = adapt(Dialect::OpenaiChat, &request, &profile);
+        let adapted = adapt(Dialect::OpenaiChat, &request, &request.tool_choice, &profile);
         let names: Vec<&str> = adapted.left_out.iter().map(WireName::as_str).collect();
         assert_eq!((names, adapted.tools.len()), (left_out.clone(), 5 - left_out.len()), "{profile:?}");
     }
