@@ -301,8 +301,18 @@ fn names_word(text: &str, word: &str) -> bool {
 /// older model (earendil-works/pi#7938) or of a gateway (routatic/proxy#53).
 pub(crate) fn mentions_cache_control(status: u16, text: &str) -> bool {
     // Not: too many of them, or one of them on what cannot have one.
-    const REFUSALS: [&str; 6] =
-        ["extra inputs", "extraneous", "not permitted", "unknown", "unrecognized", "unsupported"];
+    const REFUSALS: [&str; 10] = [
+        "extra inputs",
+        "extraneous",
+        "not permitted",
+        "unknown",
+        "unrecognized",
+        "unsupported",
+        "not supported",
+        "not support",
+        "not allowed",
+        "unexpected",
+    ];
     matches!(status, 400 | 422)
         && text.contains("cache_control")
         && REFUSALS.iter().any(|words| text.contains(words))

@@ -147,7 +147,7 @@ impl LearnedProfile {
             self.change(&refused.request.model, rule.leave_out);
             return true;
         }
-        let tools = refused.refused_tools(status, refusal);
+        let tools = self.refused_tools(refused, status, refusal);
         if !tools.is_empty() {
             let is_of_schema = refusal.contains("schema") || refusal.contains("parameters");
             if is_of_schema && refused.profile.tool_schemas == ToolSchemaForm::Standard {
@@ -174,6 +174,21 @@ impl LearnedProfile {
         }
     }
 
+    fn refused_tools(
+        &self,
+        refused: &RefusedRequest<'_>,
+        status: u16,
+        refusal: &str,
+    ) -> BTreeSet<DefinitionHash> {
+        let known = self.get(&refused.request.model).refused_tools;
+        let is_known = |tool: &ToolDefinition| known.contains(&tool.definition_hash());
+        // They were sent all the same, because a call has to be made.
+        if refused.tool_choice.is_forced() && refused.request.tools.iter().all(is_known) {
+            return BTreeSet::new();
+        }
+        refused.refused_tools(status, refusal)
+    }
+
     /// Leaves out of a history the reasoning that its model has refused to read.
     pub(super) fn forget_unreadable(&self, request: &mut ModelRequest) {
         let unreadable = self.unreadable.read().unwrap_or_else(PoisonError::into_inner);
@@ -187,13 +202,12 @@ impl LearnedProfile {
         }
     }
 
-    /// Leaves it out of everything before the user's last message, for good; false if there is none. A turn's own steps need
-    /// theirs, and a client may have brought what another model has signed.
-    pub(super) fn forget_earlier(&self, request: &mut ModelRequest) -> bool {
-        let last = request.messages.iter().rposition(|message| matches!(message, Message::User(_)));
+    /// Leaves it out of these messages, for good; false if there is none. A turn's own steps need theirs, and a client may have
+    /// brought what another model has signed.
+    pub(super) fn forget_earlier(&self, request: &mut ModelRequest, turn_start: usize) -> bool {
         let mut unreadable = self.unreadable.write().unwrap_or_else(PoisonError::into_inner);
         let mut is_changed = false;
-        for message in &mut request.messages[..last.unwrap_or(0)] {
+        for message in request.messages.iter_mut().take(turn_start) {
             let Some(hash) = reasoning_hash(message, &request.model) else { continue };
             if unreadable.len() >= UNREADABLE_STEPS_MAX {
                 unreadable.clear();

@@ -132,7 +132,6 @@ impl UpstreamClient {
             reported_left_out: None,
             adapted_refusals: 0,
             without_reasoning: RetryState::Unused,
-            without_thinking: false,
             after_failed_call: RetryState::Unused,
         });
         loop {
@@ -208,7 +207,7 @@ impl UpstreamClient {
         let OpenedCall { clock, transfer, limits } = opening;
         loop {
             let mut profile = self.profile_for(&call.request.model);
-            if call.without_thinking {
+            if self.lacks_own_thinking(&call.request) {
                 profile.leave_out.insert("thinking".to_owned());
             }
             if call.tool_choice.is_forced() {
@@ -301,24 +300,34 @@ impl UpstreamClient {
             return true;
         }
         if failure::is_unreadable_reasoning(status, &refusal.text) {
-            if self.profile.forget_earlier(&mut call.request) {
+            let start = turn_start(&call.request);
+            if self.profile.forget_earlier(&mut call.request, start) {
                 return true;
             }
             if call.without_reasoning.take() {
                 call.request.messages.iter_mut().for_each(forget_reasoning);
-                call.without_thinking = self.needs_own_thinking(&call.request);
                 return true;
             }
         }
         failure::is_failed_call(status, refusal) && call.after_failed_call.take()
     }
 
-    /// True if the model does not go on with its calls where their thinking is not in front of them: "Expected `thinking` or
-    /// `redacted_thinking`, but found `tool_use`" (Anthropic, HTTP 400).
-    fn needs_own_thinking(&self, request: &ModelRequest) -> bool {
-        matches!(self.upstream.dialect, Dialect::Anthropic | Dialect::BedrockAnthropic)
-            && request.settings.extra.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled")
-            && is_in_mid_turn(request)
+    /// True if the model does not go on with calls of the turn, because what it has thought in front of them is not sent back:
+    /// "Expected `thinking` or `redacted_thinking`, but found `tool_use`" (Anthropic, HTTP 400).
+    fn lacks_own_thinking(&self, request: &ModelRequest) -> bool {
+        const DIALECTS: [Dialect; 2] = [Dialect::Anthropic, Dialect::BedrockAnthropic];
+        let thinks =
+            request.settings.extra.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled");
+        let lacks_own = |message: &Message| match message {
+            Message::Step(step) => {
+                let state = step.provider_state.as_ref().filter(|_| step.model == request.model);
+                !step.calls.is_empty() && state.is_none_or(|state| !DIALECTS.contains(&state.dialect))
+            }
+            Message::User(_) => false,
+        };
+        thinks
+            && DIALECTS.contains(&self.upstream.dialect)
+            && request.messages[turn_start(request)..].iter().any(lacks_own)
     }
 
     /// The same for a refusal that came inside an answer with status 200, before anything else.
@@ -377,8 +386,6 @@ pub(super) struct RepeatableCall {
     reported_left_out: Option<LeftOut>,
     adapted_refusals: u32,
     without_reasoning: RetryState,
-    /// The model does not think in this call: what it has thought before is not sent back.
-    without_thinking: bool,
     after_failed_call: RetryState,
 }
 
@@ -484,6 +491,19 @@ fn is_in_mid_turn(request: &ModelRequest) -> bool {
         Message::User(_) => None,
     });
     last_step.is_some_and(|step| !step.calls.is_empty())
+}
+
+/// Where the turn begins: behind everything before the user's last question. What the user says between steps of a turn is none.
+fn turn_start(request: &ModelRequest) -> usize {
+    let messages = &request.messages;
+    let is_question = |at: usize| {
+        let step = messages[..at].iter().rev().find_map(|message| match message {
+            Message::Step(step) => Some(step),
+            Message::User(_) => None,
+        });
+        matches!(messages[at], Message::User(_)) && step.is_none_or(|step| step.calls.is_empty())
+    };
+    (0..messages.len()).rev().find(|at| is_question(*at)).unwrap_or(0)
 }
 
 /// A problem that names what was not sent.

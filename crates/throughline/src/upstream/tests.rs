@@ -524,6 +524,21 @@ async fn a_tool_that_an_upstream_takes_in_no_form_is_left_out_and_named() {
     }
 }
 
+/// Each was left out before, and there is nothing more to learn.
+#[tokio::test]
+async fn a_call_that_has_to_be_made_with_refused_tools_alone_is_asked_for_once() {
+    let habits = testkit::UpstreamHabits { refused_tools: &["bad", "worse"], ..Default::default() };
+    let server = testkit::FakeUpstream::with_habits(habits);
+    let server = server.serve(ScriptQueue::new([ModelScript::new().say("Hello.")])).await.unwrap();
+    let client = client(chat(&server));
+    let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object", "properties": {}}));
+    let asking = ModelRequest { tools: vec![tool("bad"), tool("worse")], ..request() };
+    let came = call(&client, &asking).await;
+    assert_eq!((came.text().as_str(), server.exchanges().len()), ("Hello.", 4), "{came:?}");
+    let came = call(&client, &ModelRequest { tool_choice: ToolChoice::Required, ..asking }).await;
+    assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 5), "{came:?}");
+}
+
 /// In mid-turn it is named, too, where nobody knew before: another upstream may be asked then.
 #[tokio::test]
 async fn a_tool_refused_for_the_first_time_in_mid_turn_is_named() {
@@ -788,7 +803,9 @@ async fn a_foreign_signature_costs_the_turn_none_of_its_own() {
         ..ClosedStep::default()
     };
     let user = || request().messages;
-    let messages = [user(), vec![Message::Step(foreign.clone())], user(), vec![Message::Step(turn_step)]];
+    // A word between steps is no question.
+    let messages =
+        [user(), vec![Message::Step(foreign.clone())], user(), vec![Message::Step(turn_step)], user()];
     let in_turn = ModelRequest { messages: messages.concat(), ..asking.clone() };
     for (text, exchanges) in [("One.", 3), ("Two.", 4)] {
         let came = call(&client, &in_turn).await;

@@ -19,11 +19,23 @@ pub(super) struct MemberReader<'a> {
     /// The model that reasoning goes back to, if it is known.
     target: Option<&'a ReasoningTarget>,
     omitted: BTreeSet<String>,
+    /// Blocks of the message's parts that cannot go back as they are.
+    blocks: PartBlocks,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum PartBlocks {
+    #[default]
+    Whole,
+    /// One has no signature.
+    Partial,
+    /// They were left out.
+    Omitted,
 }
 
 impl<'a> MemberReader<'a> {
     pub(super) fn new(target: Option<&'a ReasoningTarget>) -> Self {
-        Self { target, omitted: BTreeSet::new() }
+        Self { target, omitted: BTreeSet::new(), blocks: PartBlocks::Whole }
     }
 
     pub(super) fn target(&self) -> Option<&'a ReasoningTarget> {
@@ -67,6 +79,10 @@ impl<'a> MemberReader<'a> {
         let thought = thought_text(part, kind);
         match self.signed_block(part) {
             Some(block) => reasoning.blocks.push(block),
+            None if self.takes(ReasoningForm::Blocks) && !thought.is_empty() => {
+                self.blocks = PartBlocks::Partial;
+                self.omit("messages.content", kind);
+            }
             None if !self.takes_text() && !thought.is_empty() => self.omit("messages.content", kind),
             None if says_something(&part["signature"]) => {
                 self.omit(&format!("messages.content.{kind}"), "signature");
@@ -76,9 +92,12 @@ impl<'a> MemberReader<'a> {
         thought
     }
 
-    /// Leaves out blocks of thinking that would be in another order than the model wrote them in.
-    pub(super) fn omit_blocks(&mut self, reasoning: &mut ClientReasoning) {
-        if !std::mem::take(&mut reasoning.blocks).is_empty() {
+    /// Leaves out the blocks of thinking of a message's parts if they would be others than the model wrote, or in another order.
+    pub(super) fn check_blocks(&mut self, are_in_front: bool, reasoning: &mut ClientReasoning) {
+        let is_odd = !are_in_front || self.blocks == PartBlocks::Partial;
+        self.blocks = PartBlocks::Whole;
+        if is_odd && !std::mem::take(&mut reasoning.blocks).is_empty() {
+            self.blocks = PartBlocks::Omitted;
             self.omit("messages.content", "thinking");
         }
     }
@@ -100,8 +119,10 @@ impl<'a> MemberReader<'a> {
         reasoning: &mut ClientReasoning,
     ) -> String {
         // As LiteLLM writes them, which puts the same among the parts for some clients.
+        let omitted = std::mem::take(&mut self.blocks) == PartBlocks::Omitted;
         if let Some(blocks) = message["thinking_blocks"].as_array()
             && reasoning.blocks.is_empty()
+            && !omitted
         {
             // A part of them is refused.
             let signed: Option<Vec<Value>> = blocks.iter().map(|block| self.signed_block(block)).collect();

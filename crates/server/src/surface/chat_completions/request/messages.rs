@@ -382,9 +382,7 @@ impl MessageReader<'_> {
         }
         // Between texts each has its place, which a history does not have: "blocks in the latest assistant message cannot be
         // modified" (Anthropic, HTTP 400; BerriAI/litellm#23137).
-        if !is_in_front {
-            self.members.omit_blocks(reasoning);
-        }
+        self.members.check_blocks(is_in_front, reasoning);
         Ok((texts.join("\n"), thoughts.join("\n")))
     }
 

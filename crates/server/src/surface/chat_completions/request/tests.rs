@@ -145,6 +145,8 @@ fn signed_reasoning_goes_to_the_model_that_reads_it() {
     let partly =
         json!({"content": "Yes.", "thinking_blocks": [block, {"type": "thinking", "thinking": "Hm."}]});
     let between = json!({"content": [block, text, block, text]});
+    let twice = json!({"content": [block, text, block, text], "thinking_blocks": [block, block]});
+    let half = json!({"content": [block, {"type": "thinking", "thinking": "Hm."}, text]});
     let mut deep = json!({"type": "reasoning.text"});
     for _ in 0..40 {
         deep = json!({"type": "reasoning.text", "in": deep});
@@ -174,6 +176,8 @@ fn signed_reasoning_goes_to_the_model_that_reads_it() {
         (&claude, &unsigned, None, &["messages.content.thinking"]),
         (&claude, &partly, None, &["messages.thinking_blocks"]),
         (&claude, &between, None, &["messages.content.thinking"]),
+        (&claude, &twice, None, &["messages.content.thinking", "messages.thinking_blocks"]),
+        (&claude, &half, None, &["messages.content.thinking"]),
         (&openrouter, &with_detail(json!(null)), None, &["messages.reasoning_details"]),
         (&openrouter, &with_detail(json!({"type": "thinking"})), None, &["messages.reasoning_details"]),
         (&openrouter, &with_detail(deep), None, &["messages.reasoning_details"]),
