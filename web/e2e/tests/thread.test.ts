@@ -178,8 +178,12 @@ test.each([
   const top = async (): Promise<number | undefined> => (await read.boundingBox())?.y;
   await read.hover();
   let before = await top();
-  await page.mouse.wheel(0, -60);
-  await expect.poll(top).not.toBe(before);
+  // A turn of the wheel may be lost while the browser is busy.
+  const turned = async (): Promise<number | undefined> => {
+    await page.mouse.wheel(0, -60);
+    return top();
+  };
+  await expect.poll(turned).not.toBe(before);
   const rests = async (): Promise<boolean> => {
     const last = before;
     before = await top();
