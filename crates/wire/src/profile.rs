@@ -125,7 +125,7 @@ pub struct UpstreamProfile {
 
 impl UpstreamProfile {
     /// Refuses none of the tools that a forced call needs: the tool of that name, or all where none else is left.
-    pub fn take_needed_tools(&mut self, tools: &[ToolDefinition], choice: &ToolChoice) {
+    pub(crate) fn take_needed_tools(&mut self, tools: &[ToolDefinition], choice: &ToolChoice) {
         match choice {
             ToolChoice::Tool(name) => {
                 for tool in tools.iter().filter(|tool| tool.name == *name) {

@@ -98,8 +98,6 @@ pub(super) struct LearnedProfile {
 /// A request that was refused.
 pub(super) struct RefusedRequest<'a> {
     pub request: &'a ModelRequest,
-    /// The choice that was asked for. The request's own may say it in words.
-    pub tool_choice: &'a ToolChoice,
     /// The profile that it was encoded with.
     pub profile: &'a UpstreamProfile,
     pub body: &'a Value,
@@ -109,14 +107,13 @@ impl RefusedRequest<'_> {
     /// The tools that it can do without, by a refusal of their definitions. They were sent.
     fn refused_tools(&self, status: u16, refusal: &str) -> BTreeSet<DefinitionHash> {
         let tools = named_tools(status, refusal, self.body, &self.request.tools).into_iter();
-        let is_needed =
-            |tool: &&ToolDefinition| matches!(self.tool_choice, ToolChoice::Tool(name) if *name == tool.name);
+        let is_needed = |tool: &&ToolDefinition| matches!(&self.request.tool_choice, ToolChoice::Tool(name) if *name == tool.name);
         let tools = tools.filter(|tool| !is_needed(tool)).map(ToolDefinition::definition_hash);
         let tools: BTreeSet<_> = tools.filter(|tool| !self.profile.refused_tools.contains(tool)).collect();
         let is_left =
             |tool: DefinitionHash| !tools.contains(&tool) && !self.profile.refused_tools.contains(&tool);
         // A call that has to be made needs a tool.
-        let has_enough = !self.tool_choice.is_forced()
+        let has_enough = !self.request.tool_choice.is_forced()
             || self.request.tools.iter().any(|tool| is_left(tool.definition_hash()));
         if has_enough { tools } else { BTreeSet::new() }
     }
@@ -147,7 +144,7 @@ impl LearnedProfile {
             self.change(&refused.request.model, rule.leave_out);
             return true;
         }
-        let tools = self.refused_tools(refused, status, refusal);
+        let tools = refused.refused_tools(status, refusal);
         if !tools.is_empty() {
             let is_of_schema = refusal.contains("schema") || refusal.contains("parameters");
             if is_of_schema && refused.profile.tool_schemas == ToolSchemaForm::Standard {
@@ -172,21 +169,6 @@ impl LearnedProfile {
             }
             _ => false,
         }
-    }
-
-    fn refused_tools(
-        &self,
-        refused: &RefusedRequest<'_>,
-        status: u16,
-        refusal: &str,
-    ) -> BTreeSet<DefinitionHash> {
-        let known = self.get(&refused.request.model).refused_tools;
-        let is_known = |tool: &ToolDefinition| known.contains(&tool.definition_hash());
-        // They were sent all the same, because a call has to be made.
-        if refused.tool_choice.is_forced() && refused.request.tools.iter().all(is_known) {
-            return BTreeSet::new();
-        }
-        refused.refused_tools(status, refusal)
     }
 
     /// Leaves out of a history the reasoning that its model has refused to read.
@@ -259,8 +241,7 @@ mod tests {
         let profile = &learned.get("m");
         let body = &json!({"temperature": 0.2});
         for (tools, refusal) in refusals {
-            let refused =
-                RefusedRequest { request: &request(tools), tool_choice: &ToolChoice::Auto, profile, body };
+            let refused = RefusedRequest { request: &request(tools), profile, body };
             assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{refusal}");
         }
         learned
@@ -297,8 +278,7 @@ mod tests {
             let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
             let messages = roles.map(|role| json!({"role": role, "content": "Hi"}));
             let (profile, body) = (&learned.get("m"), &json!({"messages": messages}));
-            let refused =
-                RefusedRequest { request: &request(&[]), tool_choice: &ToolChoice::Auto, profile, body };
+            let refused = RefusedRequest { request: &request(&[]), profile, body };
             assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{roles:?}");
             assert_eq!(learned.get("m").user_after_tool, !is_learned, "{roles:?}");
         }
@@ -317,7 +297,7 @@ mod tests {
         check(Dialect::OpenaiChat, &[(&[][..], "unsupported parameter: 'seed'")], false);
         let learned = check(Dialect::OpenaiChat, &[(&[][..], STREAM_OPTIONS)], true);
         let (profile, body) = (&learned.get("m"), &json!({}));
-        let again = RefusedRequest { request: &request(&[]), tool_choice: &ToolChoice::Auto, profile, body };
+        let again = RefusedRequest { request: &request(&[]), profile, body };
         assert!(!learned.learn(&again, 400, STREAM_OPTIONS));
     }
 
@@ -329,8 +309,7 @@ mod tests {
         let forced = ModelRequest { tool_choice: ToolChoice::Tool("look".into()), ..asking.clone() };
         let learns = |request: &ModelRequest| {
             let (profile, body) = (&learned.get("m"), &json!({}));
-            let tool_choice = &request.tool_choice;
-            learned.learn(&RefusedRequest { request, tool_choice, profile, body }, 400, SCHEMA)
+            learned.learn(&RefusedRequest { request, profile, body }, 400, SCHEMA)
         };
         assert!(learns(&asking));
         assert_eq!(learned.get("m").tool_schemas, ToolSchemaForm::Plain);
@@ -353,12 +332,7 @@ mod tests {
             let mut profile = learned.get("m");
             profile.tool_schemas = ToolSchemaForm::Plain;
             let body = json!({"tools": [{"name": format!("look_{number}")}]});
-            let refused = RefusedRequest {
-                request: &request,
-                tool_choice: &ToolChoice::Auto,
-                profile: &profile,
-                body: &body,
-            };
+            let refused = RefusedRequest { request: &request, profile: &profile, body: &body };
             assert!(learned.learn(&refused, 400, "tools.0.custom.input_schema: no"));
         }
         assert_eq!(learned.get("m").refused_tools.len(), 1);

@@ -19,7 +19,7 @@ use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
     ArgumentNames, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind, StepEvent,
-    StepProblem, ThinkMode, ToolChoice, TransferMode, UpstreamError, UpstreamProfile, encode,
+    StepProblem, ThinkMode, TransferMode, UpstreamError, UpstreamProfile, encode,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -126,9 +126,9 @@ impl UpstreamClient {
         };
         let mut attempt = ReplyAttempt { transfer, may_fall_back, time, listeners };
         let mut call = Box::new(RepeatableCall {
-            tool_choice: rendered.tool_choice.clone(),
             request: rendered,
             options,
+            tool_choice: ForcedChoice::Field,
             reported_left_out: None,
             adapted_refusals: 0,
             without_reasoning: RetryState::Unused,
@@ -210,9 +210,7 @@ impl UpstreamClient {
             if self.lacks_own_thinking(&call.request) {
                 profile.leave_out.insert("thinking".to_owned());
             }
-            if call.tool_choice.is_forced() {
-                profile.take_needed_tools(&call.request.tools, &call.tool_choice);
-            }
+            profile.tool_choice_required &= call.tool_choice == ForcedChoice::Field;
             let encoded = encode(self.upstream.dialect, &call.request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
             let left_out = LeftOut::of(&encoded);
@@ -290,13 +288,15 @@ impl UpstreamClient {
         if call.adapted_refusals > ADAPTED_REFUSALS_MAX {
             return false;
         }
-        let refused =
-            RefusedRequest { request: &call.request, tool_choice: &call.tool_choice, profile, body };
+        let refused = RefusedRequest { request: &call.request, profile, body };
         if self.profile.learn(&refused, status, &refusal.text) {
             return true;
         }
-        if call.request.tool_choice.is_forced() && failure::mentions_tool_choice(status, &refusal.text) {
-            call.request = call.request.with_prompted_tool_choice();
+        if call.request.tool_choice.is_forced()
+            && profile.tool_choice_required
+            && failure::mentions_tool_choice(status, &refusal.text)
+        {
+            call.tool_choice = ForcedChoice::Words;
             return true;
         }
         if failure::is_unreadable_reasoning(status, &refusal.text) {
@@ -376,12 +376,20 @@ impl RetryState {
     }
 }
 
+/// How a call is asked for that has to be made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ForcedChoice {
+    /// By the dialect's field, where it has one.
+    Field,
+    /// In words: the field was refused.
+    Words,
+}
+
 /// A call that may have to be made again, and what has been tried.
 pub(super) struct RepeatableCall {
     request: ModelRequest,
-    /// The choice that was asked for. The request's own is in words where the upstream has refused it.
-    tool_choice: ToolChoice,
     pub options: DecodeOptions,
+    tool_choice: ForcedChoice,
     /// Reported left-outs; none before the first request.
     reported_left_out: Option<LeftOut>,
     adapted_refusals: u32,
@@ -495,15 +503,15 @@ fn is_in_mid_turn(request: &ModelRequest) -> bool {
 
 /// Where the turn begins: behind everything before the user's last question. What the user says between steps of a turn is none.
 fn turn_start(request: &ModelRequest) -> usize {
-    let messages = &request.messages;
-    let is_question = |at: usize| {
-        let step = messages[..at].iter().rev().find_map(|message| match message {
-            Message::Step(step) => Some(step),
-            Message::User(_) => None,
-        });
-        matches!(messages[at], Message::User(_)) && step.is_none_or(|step| step.calls.is_empty())
-    };
-    (0..messages.len()).rev().find(|at| is_question(*at)).unwrap_or(0)
+    let (mut start, mut is_between_steps) = (0, false);
+    for (at, message) in request.messages.iter().enumerate() {
+        match message {
+            Message::Step(step) => is_between_steps = !step.calls.is_empty(),
+            Message::User(_) if is_between_steps => {}
+            Message::User(_) => start = at,
+        }
+    }
+    start
 }
 
 /// A problem that names what was not sent.
