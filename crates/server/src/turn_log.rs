@@ -11,6 +11,10 @@ use throughline_wire::{Usage, UserPart};
 
 /// Records read at once.
 const RECORDS_PER_READ: usize = 1_000;
+/// Code of the error for a command to a turn that has no end, and that nothing runs.
+pub(crate) const NOT_RUNNING: &str = "turn_not_running";
+/// When a command to a turn that nothing runs is worth another try, in seconds.
+const NOT_RUNNING_RETRY_S: u64 = 5;
 
 /// All events as they were written, those of later releases included. Empty: the turn has no log, or none any more.
 ///
@@ -128,6 +132,28 @@ pub(crate) async fn has_ended(log: &dyn Log, turn: &TurnId) -> bool {
         return false;
     };
     is_last_event(log, turn, last_seq).await
+}
+
+/// Checks that a turn which takes no commands is over. One whose server stops is not: it goes on after the next start, and
+/// nothing that is sent to it is too late.
+///
+/// # Errors
+/// 503 `turn_not_running`: it has no end.
+pub(crate) async fn check_end(log: &dyn Log, turn: &TurnId) -> Result<(), ApiError> {
+    if has_ended(log, turn).await {
+        return Ok(());
+    }
+    match log.read(turn.as_str(), 0, 1).await {
+        Ok(_) => {
+            let message =
+                format!("turn `{}` has not ended, and nothing runs it at the moment", turn.as_str());
+            let error = ApiError::unavailable(NOT_RUNNING, message, NOT_RUNNING_RETRY_S);
+            Err(error.remedy("try again: it goes on when its server is back"))
+        }
+        // It has not begun, or is no longer stored.
+        Err(LogError::UnknownTurn { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// True if this event is the last one of its turn.

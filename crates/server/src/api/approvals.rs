@@ -5,6 +5,7 @@ use crate::extract::{Json, Path};
 use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
+use crate::turn_log;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline::{
     ApprovalDecision, ApprovalOutcome, ApprovalResponse, ApprovalScope, ArgumentConstraints, ArgumentTest,
-    Event, EventKind, RememberRequest, TurnControl,
+    CommandAck, Event, EventKind, RememberRequest, TurnControl,
 };
 use throughline_engine::{ApprovalId, TurnId};
 use throughline_store::Log;
@@ -182,7 +183,9 @@ async fn resolve(
     let turn = TurnId::new(turn);
     let turn_state = state.hub.control(&principal.user, &turn).await?;
     let question = match (question.as_str(), &turn_state) {
-        ("all", TurnState::Running(control)) => return Ok(answer_all(control, body).await?.into_response()),
+        ("all", TurnState::Running(control)) => {
+            return Ok(answer_all(&*state.log, control, &turn, body).await?.into_response());
+        }
         ("all", TurnState::Ended(_)) => return Err(turn_ended()),
         _ => ApprovalId::new(question),
     };
@@ -264,11 +267,15 @@ fn turn_ended() -> ApiError {
 }
 
 async fn answer_all(
+    log: &dyn Log,
     control: &TurnControl,
+    turn: &TurnId,
     body: ResolveApproval,
 ) -> Result<(StatusCode, axum::Json<ApprovalAck>), ApiError> {
     // Those that are open now are told by their events; that the turn has just ended is no failure.
-    let _ = control.answer_all_with(body.into_answer()?).await;
+    if control.answer_all_with(body.into_answer()?).await == CommandAck::TurnEnded {
+        turn_log::check_end(log, turn).await?;
+    }
     Ok((StatusCode::ACCEPTED, axum::Json(ApprovalAck { status: "queued" })))
 }
 
@@ -283,7 +290,7 @@ pub(crate) async fn outcome_in_log(
     let mut answer = answer.clone();
     loop {
         let records = log.read(turn.as_str(), after, RECORDS_PER_READ).await?;
-        let Some(last) = records.last() else { return Ok(outcome) };
+        let Some(last) = records.last() else { break };
         after = last.seq;
         let questions = records.iter().filter(|record| record.kind.starts_with("approval_"));
         for event in questions.filter_map(|record| serde_json::from_slice::<Event>(&record.payload).ok()) {
@@ -302,10 +309,12 @@ pub(crate) async fn outcome_in_log(
                         content: arguments.or(content),
                         stop,
                     };
-                    outcome = ApprovalOutcome::from_resolution(&answer, &resolution);
+                    return Ok(ApprovalOutcome::from_resolution(&answer, &resolution));
                 }
                 _ => {}
             }
         }
     }
+    turn_log::check_end(log, turn).await?;
+    Ok(outcome)
 }

@@ -5,6 +5,7 @@ use crate::extract::{Json, Path};
 use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
+use crate::turn_log;
 use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use serde_json::Value;
 use throughline::engine::{ClientAnswer, ClientStatus};
 use throughline::{CancelCallResult, ClientAnswerResult};
 use throughline_engine::TurnId;
+use throughline_store::Log;
 use throughline_wire::CallId;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -65,19 +67,29 @@ async fn cancel_call(
     principal: Principal,
     Path((turn, call)): Path<(String, String)>,
 ) -> Result<(StatusCode, axum::Json<CallAck>), ApiError> {
-    let turn_state = state.hub.control(&principal.user, &TurnId::new(turn)).await?;
-    Ok((StatusCode::ACCEPTED, axum::Json(stop_call(turn_state, &call).await?)))
+    let turn_state = state.hub.control(&principal.user, &TurnId::new(turn.as_str())).await?;
+    let ack = stop_call(&*state.log, turn_state, &TurnId::new(turn), &call).await?;
+    Ok((StatusCode::ACCEPTED, axum::Json(ack)))
 }
 
 /// Stops one call of a turn, whether it runs or is over.
-pub(crate) async fn stop_call(turn_state: TurnState, call: &str) -> Result<CallAck, ApiError> {
+pub(crate) async fn stop_call(
+    log: &dyn Log,
+    turn_state: TurnState,
+    turn: &TurnId,
+    call: &str,
+) -> Result<CallAck, ApiError> {
     let outcome = match turn_state {
         TurnState::Running(control) => control.cancel_call(CallId::new(call)).await,
         TurnState::Ended(_) => CancelCallResult::TurnEnded,
     };
     match outcome {
         CancelCallResult::Cancelled => Ok(CallAck { status: "cancelling" }),
-        CancelCallResult::AlreadyEnded | CancelCallResult::TurnEnded => Ok(CallAck { status: "ended" }),
+        CancelCallResult::AlreadyEnded => Ok(CallAck { status: "ended" }),
+        CancelCallResult::TurnEnded => {
+            turn_log::check_end(log, turn).await?;
+            Ok(CallAck { status: "ended" })
+        }
         CancelCallResult::Unknown => Err(ApiError::not_found("call", call)),
     }
 }

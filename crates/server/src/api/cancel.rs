@@ -5,8 +5,10 @@ use crate::extract::Path;
 use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
+use crate::turn_log;
 use axum::extract::State;
 use http::StatusCode;
+use throughline::CommandAck;
 use throughline_engine::TurnId;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -29,9 +31,21 @@ async fn cancel(
     principal: Principal,
     Path(turn): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    if let TurnState::Running(control) = state.hub.control(&principal.user, &TurnId::new(turn)).await? {
-        // If it ended a moment ago, that is what its events say.
-        let _ = control.cancel().await;
-    }
+    cancel_turn(&state, &principal, &TurnId::new(turn)).await?;
     Ok(StatusCode::ACCEPTED)
+}
+
+/// Cancels a turn, if it is not over.
+pub(crate) async fn cancel_turn(
+    state: &AppState,
+    principal: &Principal,
+    turn: &TurnId,
+) -> Result<(), ApiError> {
+    if let TurnState::Running(control) = state.hub.control(&principal.user, turn).await?
+        && control.cancel().await == CommandAck::TurnEnded
+    {
+        // If it ended a moment ago, that is what its events say.
+        turn_log::check_end(&*state.log, turn).await?;
+    }
+    Ok(())
 }

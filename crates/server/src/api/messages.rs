@@ -6,6 +6,7 @@ use crate::extract::{Json, Path};
 use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
+use crate::turn_log;
 use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -115,7 +116,7 @@ pub(crate) async fn queue_message(
         SendResult::QueueFull => {
             Err(ApiError::too_many("too_many_messages", "too many messages wait already", 1))
         }
-        _ => Err(turn_ended()),
+        _ => Err(turn_ended(state, turn).await),
     }
 }
 
@@ -165,13 +166,23 @@ async fn retract_message(
     }
 }
 
-async fn running_turn(state: &AppState, principal: &Principal, turn: &str) -> Result<TurnControl, ApiError> {
-    match state.hub.control(&principal.user, &TurnId::new(turn)).await? {
+/// A turn that runs.
+pub(crate) async fn running_turn(
+    state: &AppState,
+    principal: &Principal,
+    turn: &str,
+) -> Result<TurnControl, ApiError> {
+    let turn = TurnId::new(turn);
+    match state.hub.control(&principal.user, &turn).await? {
         TurnState::Running(control) if !control.is_over() => Ok(control),
-        TurnState::Running(_) | TurnState::Ended(_) => Err(turn_ended()),
+        TurnState::Running(_) | TurnState::Ended(_) => Err(turn_ended(state, &turn).await),
     }
 }
 
-fn turn_ended() -> ApiError {
-    ApiError::conflict("turn_is_over", "the turn is over").remedy("begin another one with it: POST /v1/turns")
+async fn turn_ended(state: &AppState, turn: &TurnId) -> ApiError {
+    match turn_log::check_end(&*state.log, turn).await {
+        Ok(()) => ApiError::conflict("turn_is_over", "the turn is over")
+            .remedy("begin another one with it: POST /v1/turns"),
+        Err(error) => error,
+    }
 }

@@ -29,6 +29,7 @@ pub(crate) use start::{ConversationRef, OnDisconnect, ParentRef, StartedTurn};
 use crate::error::ApiError;
 use crate::principal::Principal;
 use crate::telemetry::{CallHistory, Telemetry, TelemetryCell, ViewerResume};
+use crate::turn_log;
 use crate::viewer::{ResumeFrom, Viewer, ViewerWatchdog};
 use admission::TurnTable;
 use idempotency::IdempotencyLocks;
@@ -155,7 +156,7 @@ impl Hub {
     ///
     /// # Errors
     /// 404: there is none, or it is another user's. 503: the server is starting and has not come to it yet (`starting`), or
-    /// another server runs it (`owned_elsewhere`).
+    /// another server runs it (`owned_elsewhere`), or none does (`turn_not_running`).
     pub async fn control(&self, user: &str, turn: &TurnId) -> Result<TurnState, ApiError> {
         self.wait_until_resumed(turn).await;
         if let Some(running) = self.turns().get(turn).filter(|running| running.info.user == user) {
@@ -174,6 +175,9 @@ impl Hub {
                 "the server is starting and goes on with this turn soon",
                 1,
             ));
+        }
+        if row.end.is_none() {
+            turn_log::check_end(&*self.0.log, turn).await?;
         }
         Ok(TurnState::Ended(Box::new(row)))
     }

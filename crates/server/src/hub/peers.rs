@@ -6,6 +6,7 @@ use super::Hub;
 use crate::error::{ApiError, ErrorMessage, ErrorResponse};
 use crate::principal::{KeyScopes, Principal, SignInWay};
 use crate::state::AppState;
+use crate::turn_log::NOT_RUNNING;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -80,6 +81,13 @@ impl PeerAnswer {
             Ok(ErrorResponse { error }) => ErrorMessage { status: self.status, retry_after_s, error },
             Err(error) => ApiError::internal(error).into(),
         }))
+    }
+}
+
+impl PeerAnswer {
+    fn has_code(&self, code: &str) -> bool {
+        let error = serde_json::from_str::<ErrorResponse>(&self.body);
+        self.status >= 400 && error.is_ok_and(|answer| answer.error.code == code)
     }
 }
 
@@ -323,6 +331,10 @@ async fn answer_peer(peers: Arc<dyn PeerServers>, routes: Router, request: PeerR
             Err(_) => return,
         },
     };
+    // This server stops, and the next one takes the request with the turn.
+    if answer.has_code(NOT_RUNNING) {
+        return;
+    }
     let Ok(reply) = serde_json::to_vec(&answer) else { return };
     if let Err(error) = peers.reply(request.id, reply.into()).await {
         tracing::warn!(%error, turn_id = request.turn, "the answer to another server cannot be stored");

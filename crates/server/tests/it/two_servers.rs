@@ -3,13 +3,13 @@
 #![cfg(feature = "postgres")]
 
 use crate::cluster::Cluster;
-use crate::support::{self, PostgresDatabase, Socket, TestServer, eventually, saying};
+use crate::support::{self, PostgresDatabase, Socket, TestServer, accepted_turn, eventually, saying};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline::config::ServerLimits;
 use throughline::engine::{TurnId, TurnLimits};
-use throughline_store::{Durability, LogRecord, NewTurnRow, PostgresSettings, TurnPlacement};
+use throughline_store::{Durability, LogRecord, PostgresSettings};
 use throughline_testkit::{ModelScript, ScriptQueue};
 
 /// A database, and how a server is started on it; `None`: there is no PostgreSQL here.
@@ -297,23 +297,9 @@ async fn results_for_a_turn_of_another_server_start_no_second_turn() {
     assert_eq!((status, &message["content"]), (200, &json!("It is noon.")));
 }
 
-/// A turn that was accepted and has no event yet, as when its server dies in between.
+/// As when its server dies in between.
 async fn accepted(server: &TestServer, id: &str) {
-    let turn = NewTurnRow {
-        id: id.to_owned(),
-        message_id: format!("message_of_{id}"),
-        placement: TurnPlacement::Standalone,
-        idempotency: None,
-        stored: "{}".to_owned(),
-        agent: "default".to_owned(),
-        model: None,
-        mode: None,
-        input_text: "Hi".to_owned(),
-        files: Vec::new(),
-        created_at: 1,
-        charge: Default::default(),
-    };
-    server.state.catalog.create_turn("ada", turn).await.unwrap();
+    server.state.catalog.create_turn("ada", accepted_turn(id)).await.unwrap();
 }
 
 #[tokio::test]

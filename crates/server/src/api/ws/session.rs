@@ -3,7 +3,7 @@
 
 use super::close_reason::CloseReason;
 use super::ops::{self, ClientOp, CommandRequest, OpRequest, ServerMessage, SnapshotMessage};
-use crate::api::{approvals, calls, clients, messages, turns};
+use crate::api::{approvals, calls, cancel, clients, messages, turns};
 use crate::error::{ApiError, ErrorMessage};
 use crate::gate::Gate;
 use crate::hub::{PeerAnswer, PeerCommand, TurnState};
@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline::{ClientHandle, TurnControl};
+use throughline::ClientHandle;
 use throughline_engine::{ApprovalId, TurnId};
 use throughline_store::LogError;
 use throughline_wire::CallId;
@@ -282,16 +282,9 @@ impl SocketSession {
             ClientOp::Approve(of) => {
                 self.caller.approve(of).await.map(|status| ServerMessage::Done { status })
             }
-            ClientOp::Cancel(of) => match self.caller.turn_state(&of.turn_id).await {
-                Ok(turn_state) => {
-                    if let TurnState::Running(control) = turn_state {
-                        // If it ended a moment ago, that is what its events say.
-                        let _ = control.cancel().await;
-                    }
-                    Ok(ServerMessage::Done { status: "cancelling" })
-                }
-                Err(error) => Err(error),
-            },
+            ClientOp::Cancel(of) => {
+                self.caller.cancel(of).await.map(|()| ServerMessage::Done { status: "cancelling" })
+            }
             ClientOp::CancelCall(of) => {
                 self.caller.cancel_call(of).await.map(|status| ServerMessage::Done { status })
             }
@@ -381,13 +374,6 @@ impl SocketCaller {
         self.state.hub.control(&self.principal.user, &TurnId::new(turn)).await
     }
 
-    async fn running_turn(&self, turn: &str) -> Result<TurnControl, ApiError> {
-        match self.turn_state(turn).await? {
-            TurnState::Running(control) => Ok(control),
-            TurnState::Ended(_) => Err(ApiError::conflict("turn_is_over", "the turn is over")),
-        }
-    }
-
     async fn start(&self, body: turns::StartTurn) -> Result<(turns::TurnStarted, Viewer), ApiError> {
         if let Some(gate) = &self.gate {
             gate.check_turn_quota(&self.principal)?;
@@ -421,13 +407,19 @@ impl SocketCaller {
         approvals::approval_ack(outcome, &question).map(|(_, reply)| reply.0.status)
     }
 
+    async fn cancel(&self, of: ops::TurnOp) -> Result<(), ApiError> {
+        cancel::cancel_turn(&self.state, &self.principal, &TurnId::new(of.turn_id)).await
+    }
+
     async fn cancel_call(&self, of: ops::CallOp) -> Result<&'static str, ApiError> {
-        calls::stop_call(self.turn_state(&of.turn_id).await?, &of.tool_id).await.map(|reply| reply.status)
+        let (turn_state, turn) = (self.turn_state(&of.turn_id).await?, TurnId::new(of.turn_id.as_str()));
+        let ack = calls::stop_call(&*self.state.log, turn_state, &turn, &of.tool_id).await?;
+        Ok(ack.status)
     }
 
     async fn send_message(&self, of: ops::SendMessageOp) -> Result<messages::SentMessage, ApiError> {
-        let control = self.running_turn(&of.turn_id).await?;
         let (state, user) = (&self.state, &self.principal.user);
+        let control = messages::running_turn(state, &self.principal, &of.turn_id).await?;
         let input = messages::message_input(state, user, &of.turn_id, of.message.input).await?;
         let turn = TurnId::new(of.turn_id);
         messages::queue_message(state, user, (&control, &turn), input, of.message.when, of.message.id).await

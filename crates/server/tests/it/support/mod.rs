@@ -29,8 +29,8 @@ use throughline_server::{
     Telemetry, router,
 };
 use throughline_store::{
-    BlobFolder, BlobLimits, Catalog, CatalogLimits, Log, PostgresSettings, PostgresStore, SqliteOpenError,
-    SqliteSettings, SqliteStore,
+    BlobFolder, BlobLimits, Catalog, CatalogLimits, Log, NewTurnRow, PostgresSettings, PostgresStore,
+    SqliteOpenError, SqliteSettings, SqliteStore, TurnPlacement,
 };
 use throughline_testkit::{self as testkit, FakeModel, FakeUpstreamHandle};
 use tokio::runtime::Runtime;
@@ -212,6 +212,24 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// A turn that was accepted and has no event yet.
+pub fn accepted_turn(id: &str) -> NewTurnRow {
+    NewTurnRow {
+        id: id.to_owned(),
+        message_id: format!("message_of_{id}"),
+        placement: TurnPlacement::Standalone,
+        idempotency: None,
+        stored: "{}".to_owned(),
+        agent: "default".to_owned(),
+        model: None,
+        mode: None,
+        input_text: "Hi".to_owned(),
+        files: Vec::new(),
+        created_at: 1,
+        charge: Default::default(),
     }
 }
 
