@@ -1,10 +1,10 @@
 //! Reasoning that goes back through a client of Chat Completions: what each upstream is sent, and what is named.
 
-use crate::support::TestServer;
 use crate::support::check_stream::check_stream;
+use crate::support::{TestServer, saying};
 use serde_json::{Value, json};
 use throughline::wire::Dialect;
-use throughline::{ThroughlineBuilder, Upstream};
+use throughline::{ApprovalMode, ThroughlineBuilder, Upstream};
 use throughline_testkit::{FakeDialect, FakeUpstream, FakeUpstreamHandle, ModelScript, ScriptQueue};
 
 /// One upstream under the names of several, beside the server's own.
@@ -21,6 +21,7 @@ async fn serve(scripts: Vec<ModelScript>) -> (TestServer, FakeUpstreamHandle) {
             .upstream(Upstream::new("claude", Dialect::Anthropic, &claude).unwrap())
             .upstream(Upstream::new("google", Dialect::Gemini, &gemini).unwrap())
             .model("test/m")
+            .approval(ApprovalMode::Ask)
     };
     (TestServer::start_with(ScriptQueue::new([]), with, Default::default()).await, upstream)
 }
@@ -180,6 +181,49 @@ async fn the_signature_of_a_clients_call_goes_back_without_the_client() {
         let parts = sent.pointer(at).and_then(Value::as_array).unwrap();
         let signatures: Vec<_> = parts.iter().filter_map(|part| part.get(signature)?.as_str()).collect();
         assert!(signatures.iter().any(|signature| signature.starts_with("Eq")), "{model}: {sent}");
+        assert_eq!(upstream.violations(), [], "{model}");
+    }
+}
+
+/// In the log it stands beside the turn.
+#[tokio::test]
+async fn a_signature_goes_back_after_a_restart_in_mid_turn_in_the_next_turn_and_on_another_branch() {
+    let signatures = |upstream: &FakeUpstreamHandle, name: &str| {
+        let sent = last_body(upstream);
+        let messages = sent["contents"].as_array().or(sent["messages"].as_array()).unwrap().clone();
+        let parts = messages.iter().flat_map(|message| {
+            message["parts"].as_array().or(message["content"].as_array()).cloned().unwrap_or_default()
+        });
+        parts.filter(|part| part[name].as_str().is_some_and(|name| name.starts_with("Eq"))).count()
+    };
+    for (model, name) in [("google/gemini-3-pro", "thoughtSignature"), ("claude/claude-opus", "signature")] {
+        let note = ModelScript::new().think("Hm.").call("calendar_add", json!({"title": "tea"}));
+        let replies = ["Noted.", "Yes.", "No."].map(|text| ModelScript::new().say(text));
+        let (server, upstream) = serve([vec![note], replies.to_vec()].concat()).await;
+        let mut body = saying("Tea at five");
+        body["model"] = json!(model);
+        let (status, started) = server.post("/v1/turns", body.clone()).await;
+        assert_eq!(status, 201, "{started}");
+        let first = started["turn_id"].as_str().unwrap();
+        let asked = server.follow(first, 0).await.until("approval_request").await.pop().unwrap();
+
+        let server = server.restart().await;
+        let answer = format!("/v1/turns/{first}/approvals/{}", asked.data["approval_id"].as_str().unwrap());
+        assert_eq!(server.post(&answer, json!({"decision": "approve"})).await.0, 200);
+        server.follow(first, asked.id).await.until("stream_end").await;
+        assert_eq!(signatures(&upstream, name), 1, "{model}, the same turn");
+
+        let server = server.restart().await;
+        body["conversation_id"] = started["conversation_id"].clone();
+        for (parent, case) in [(None, "the next turn"), (Some(first), "another branch")] {
+            if let Some(parent) = parent {
+                body["parent_id"] = json!(parent);
+            }
+            let turn = server.turn(body.clone()).await;
+            let end = server.follow(&turn, 0).await.until("stream_end").await.pop().unwrap();
+            assert_eq!(end.data["status"], "completed", "{model}, {case}");
+            assert_eq!(signatures(&upstream, name), 1, "{model}, {case}");
+        }
         assert_eq!(upstream.violations(), [], "{model}");
     }
 }
