@@ -44,7 +44,9 @@ pub(crate) fn parse(body: &str) -> UpstreamErrorBody {
             remove_echoes(&mut value);
             let mut codes = Vec::new();
             collect_codes(&value, NESTED_MAX, &mut codes);
-            UpstreamErrorBody { codes, text: value.to_string().to_lowercase(), ..read }
+            // A line of a message ends as a line, or its last word would run into the next.
+            let text = value.to_string().replace("\\n", "\n").to_lowercase();
+            UpstreamErrorBody { codes, text, ..read }
         }
         Err(_) => {
             let message = strip_markup(body);
@@ -207,6 +209,12 @@ fn collapse_whitespace(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_a_message_is_a_line_of_the_text() {
+        let text = parse(r#"{"error":{"message":"Two faults:\ntools.1: no"}}"#).text;
+        assert!(text.contains("faults:\ntools.1"), "{text}");
+    }
 
     #[test]
     fn every_shape_gives_its_message() {
