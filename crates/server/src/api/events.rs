@@ -147,9 +147,14 @@ pub(crate) fn event_stream(hub: &Hub, viewer: Viewer, canceller: Arc<ConnectionC
 
 /// A response of server-sent events, which proxies neither keep, change nor hold back.
 pub(crate) fn sse_response(body: Body) -> Response {
+    unbuffered(body, HeaderValue::from_static("text/event-stream"))
+}
+
+/// A response that proxies pass on piece by piece.
+pub(crate) fn unbuffered(body: Body, content_type: HeaderValue) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, content_type);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response

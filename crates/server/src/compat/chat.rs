@@ -10,7 +10,6 @@ mod responder;
 mod resume;
 
 use crate::api::events::{SseFrame, canceller_of};
-use crate::api::turns::over_limit;
 use crate::compat::models::{self, ModelSelector};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;
@@ -39,7 +38,7 @@ use throughline::config::ToolRendering;
 use throughline::tools::ToolToggle;
 use throughline::{Agent, ApprovalMode, ClientToolSpec, PersonaMode, TurnRequest, Upstream};
 use throughline_engine::TurnId;
-use throughline_wire::{Dialect, ReasoningTarget, UserPart};
+use throughline_wire::{Dialect, ReasoningTarget};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -119,7 +118,6 @@ async fn run_completion(
         .map(|(upstream, model)| ReasoningTarget::new(upstream.wire_format(), upstream.quirks(), model));
     let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned(), modalities, target.as_ref())?;
     drop(body);
-    check_message(&state, &request.transcript.input)?;
     if request.conversation_id.is_none()
         && let Some(id) = headers.get(CONVERSATION_HEADER).and_then(|id| id.to_str().ok())
     {
@@ -187,15 +185,6 @@ fn answer_text_mode(agents: &[Agent], selector: &ModelSelector, request: &ChatRe
     let servers = agent.is_some_and(|agent| agent.tool_call.tools == ToolToggle::On);
     let may_call = !request.tools.is_empty() || (servers && request.server_tools == ToolToggle::On);
     if request.sampling.wants_json() && may_call { AnswerText::LastStep } else { AnswerText::EveryStep }
-}
-
-/// Text, that is: pictures and files have a limit of their own, and so has the whole chat.
-fn check_message(state: &AppState, input: &[UserPart]) -> Result<(), ApiError> {
-    let max = state.limits.message_bytes_max;
-    if input.iter().map(UserPart::text_bytes).sum::<usize>() > max as usize {
-        return Err(over_limit("messages", "message_bytes_max", max));
-    }
-    Ok(())
 }
 
 /// The fields of the request that the model was not told of, if there are any: an answer that silently is another one is

@@ -442,6 +442,32 @@ async fn there_is_a_first_byte_before_the_model_answers_and_a_sign_of_life_while
     until(": hb ", response).await;
 }
 
+/// Proxies close a connection that carries nothing for a minute. JSON may begin with empty lines.
+#[tokio::test]
+async fn an_answer_in_one_piece_says_that_it_lives_while_it_is_not_there() {
+    let limits = ServerLimits { heartbeat_ms: 20, whole_head_hold_ms: 1, ..ServerLimits::default() };
+    let slow = ModelScript::new().then(ScriptMove::Pause(200)).say("Hello.");
+    let server = TestServer::start_with(ScriptQueue::new([slow]), tools, limits).await;
+    let response = post(&server, asking(json!({"stream": false}))).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let body = response.text().await.unwrap();
+    assert!(body.starts_with("\n\n"), "{body}");
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(answer["choices"][0]["message"]["content"], "Hello.", "{answer}");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_stops_an_answer_in_one_piece_that_has_begun() {
+    let limits = ServerLimits { heartbeat_ms: 20, whole_head_hold_ms: 1, ..ServerLimits::default() };
+    let stalls = ModelScript::new().then(ScriptMove::Stall);
+    let server = TestServer::start_with(ScriptQueue::new([stalls]), tools, limits).await;
+    let response = post(&server, asking(json!({"stream": false}))).await;
+    let turn = response.headers()["throughline-turn-id"].to_str().unwrap().to_owned();
+    drop(until("\n\n", response).await);
+    assert_eq!(end_of(&server, &turn).await, TurnStatus::Cancelled);
+}
+
 /// A model that wants to write a note, and then says what came of it.
 fn writer() -> impl FakeModel {
     writer_of("note_write", json!({}))

@@ -167,6 +167,21 @@ async fn a_head_is_held_for_so_long_and_no_longer() {
     assert_eq!(post(&server, json!({"stream": true})).await.status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
+/// Its head is sent while it is waited for, so the failure stands in the body.
+#[tokio::test]
+async fn a_failure_of_an_answer_in_one_piece_is_a_status_for_so_long_and_no_longer() {
+    for (whole_head_hold_ms, status) in [(1, 200), (60_000, 503)] {
+        let limits = ServerLimits { whole_head_hold_ms, ..ServerLimits::default() };
+        let slow = failing(503, &[], error("Busy", "x"));
+        let slow = ModelScript { moves: vec![ScriptMove::Pause(50)], ..slow };
+        let server = TestServer::start_with(ScriptQueue::new([slow]), |builder| builder, limits).await;
+        let response = post(&server, json!({"stream": false})).await;
+        assert_eq!(response.status().as_u16(), status);
+        let body: Value = response.json().await.unwrap();
+        assert!(body["error"]["message"].as_str().unwrap().contains("Busy"), "{body}");
+    }
+}
+
 #[tokio::test]
 async fn a_model_that_is_not_there_is_404() {
     // With one upstream every name is taken for one of its models.

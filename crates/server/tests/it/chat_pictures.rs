@@ -42,7 +42,7 @@ async fn a_picture_that_comes_with_every_message_is_kept_once_and_reaches_the_mo
 }
 
 #[tokio::test]
-async fn text_has_limits_of_its_own() {
+async fn text_has_a_limit_of_its_own_however_it_is_divided() {
     let limits =
         ServerLimits { message_bytes_max: 1_000, chat_text_bytes_max: 10_000, ..ServerLimits::default() };
     let replies = (0..2).map(|_| ModelScript::new().say("Hi."));
@@ -55,8 +55,8 @@ async fn text_has_limits_of_its_own() {
     };
     let pictures = [picture(40_000), picture(40_000)];
     for (body, status, limit) in [
-        (chat(&pictures, &"x".repeat(1_000)), 200, ""),
-        (chat(&pictures, &"x".repeat(1_001)), 413, "message_bytes_max"),
+        (chat(&pictures, &"x".repeat(9_000)), 200, ""),
+        (chat(&pictures, &"x".repeat(10_000)), 400, "chat_text_bytes_max"),
         (history(9_000), 200, ""),
         (history(10_000), 400, "chat_text_bytes_max"),
     ] {

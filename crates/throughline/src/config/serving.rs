@@ -189,7 +189,8 @@ pub struct ServerLimits {
     pub pdf_text_bytes_max: u32,
     /// PDF files that are read at once, each in a process of its own; others wait for `pdf_ms_max`. Default 2.
     pub pdf_readers_max: u32,
-    /// Largest user message, in bytes of text. Default 1 MiB: coding clients put files into it.
+    /// Largest user message at `/v1/turns`, in bytes of text. Default 1 MiB: coding clients put files into it. In OpenAI's format
+    /// a message may be as long as its chat.
     pub message_bytes_max: u32,
     /// Largest image, audio or file that stays in its event, in bytes; a larger one is stored as a file that the
     /// event references. Default 16 KiB.
@@ -225,6 +226,10 @@ pub struct ServerLimits {
     /// early failure becomes an HTTP status, in milliseconds. Default 3,000: proxies and clients wait longer, people
     /// do not.
     pub head_hold_ms: u64,
+    /// The same for one that is not streamed, which waits for its end. Then an empty line follows every `heartbeat_ms`, in front
+    /// of the JSON, and a failure is no status any more. In milliseconds. Default 45,000: many proxies close a connection that
+    /// carries nothing for a minute.
+    pub whole_head_hold_ms: u64,
     /// Time without viewers after a restart before a turn that should not continue unseen is stopped, in
     /// milliseconds. Default 30,000.
     pub reconnect_ms: u64,
@@ -271,6 +276,7 @@ impl Default for ServerLimits {
             viewer_stall_ms_max: 10_000,
             heartbeat_ms: 10_000,
             head_hold_ms: 3_000,
+            whole_head_hold_ms: 45_000,
             reconnect_ms: 30_000,
             store_wait_ms: 10_000,
             socket_message_bytes_max: 4 << 20,
@@ -283,7 +289,7 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Every limit by name: none of them may be 0, which would let nothing through.
-    fn all(&self) -> [(&'static str, u64); 34] {
+    fn all(&self) -> [(&'static str, u64); 35] {
         [
             ("connections_max", self.connections_max.into()),
             ("header_bytes_max", self.header_bytes_max.into()),
@@ -313,6 +319,7 @@ impl ServerLimits {
             ("viewer_stall_ms_max", self.viewer_stall_ms_max),
             ("heartbeat_ms", self.heartbeat_ms),
             ("head_hold_ms", self.head_hold_ms),
+            ("whole_head_hold_ms", self.whole_head_hold_ms),
             ("reconnect_ms", self.reconnect_ms),
             ("store_wait_ms", self.store_wait_ms),
             ("socket_message_bytes_max", self.socket_message_bytes_max.into()),

@@ -1,7 +1,7 @@
 //! One answer on its way to the client: a viewer of the turn, its projection, and the rule that a turn ends with its client.
 
 use super::NO_APPROVER_TEXT;
-use crate::api::events::sse_response;
+use crate::api::events::{sse_response, unbuffered};
 use crate::chat_questions;
 use crate::error::ApiError;
 use crate::hub::{Hub, TurnState, WaitsFor};
@@ -16,9 +16,10 @@ use crate::surface::chat_completions::{
 use crate::viewer::{ResumeFrom, Viewer, ViewerItem, ViewerProgress};
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
+use serde_json::Value;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,9 @@ use throughline::Event;
 use throughline_engine::{ApprovalDecision, BlockStart, EventKind, EventSeq, TurnId};
 use throughline_store::LogRecord;
 use tokio::time::{Instant, timeout_at};
+
+/// Sent while an answer in one piece is not there.
+const EMPTY_LINE: Bytes = Bytes::from_static(b"\n");
 
 /// Names the turn, for whoever wants to look at it through the own API.
 const TURN_HEADER: &str = "throughline-turn-id";
@@ -54,6 +58,12 @@ struct ChatStream {
     writer: ChunkWriter,
     meter: Arc<ViewerProgress>,
     opening: Option<Vec<u8>>,
+}
+
+/// An answer in one piece, and what has come of it.
+struct WholeAnswer {
+    responder: ChatResponder,
+    completion: ChatCompletion,
 }
 
 /// Next item of the log.
@@ -142,18 +152,15 @@ impl ChatResponder {
     }
 
     /// The fold of the same pieces.
-    async fn collect(mut self) -> Result<Response, ApiError> {
-        let mut completion = ChatCompletion::default();
-        while self.projection.ended().is_none() {
-            match self.next().await.map_err(stream_error)? {
-                LogStep::Chunks(chunks) => chunks.into_iter().for_each(|piece| completion.push(piece)),
-                LogStep::Idle => {}
-            }
+    async fn collect(self) -> Result<Response, ApiError> {
+        let deadline = Instant::now() + Duration::from_millis(self.state.limits.whole_head_hold_ms);
+        let mut answer = WholeAnswer { responder: self, completion: ChatCompletion::default() };
+        if !answer.fold_until(deadline).await.map_err(stream_error)? {
+            return Ok(answer.deliver_behind_head());
         }
-        match completion.into_body(&self.head) {
-            Some(Ok(body)) => Ok(axum::Json(body).into_response()),
-            Some(Err(error)) => Ok(error_response(&error)),
-            None => Err(ApiError::internal("an answer ended without an end")),
+        match answer.into_body().map_err(ApiError::internal)? {
+            Ok(body) => Ok(axum::Json(body).into_response()),
+            Err(error) => Ok(error_response(&error)),
         }
     }
 
@@ -237,6 +244,46 @@ impl ChatResponder {
             chat_questions::store_questions(&self.state, user, turn, after.0, &questions, &self.page).await;
         let text = text.map_err(|error| io::Error::other(error.message))?;
         Ok(self.projection.end_with_question(&text))
+    }
+}
+
+impl WholeAnswer {
+    /// The completion, or the error that it ended with.
+    fn into_body(self) -> Result<Result<Value, ChatErrorBody>, &'static str> {
+        self.completion.into_body(&self.responder.head).ok_or("an answer ended without an end")
+    }
+
+    /// Reads the answer; false if it has not ended by then.
+    async fn fold_until(&mut self, deadline: Instant) -> io::Result<bool> {
+        while self.responder.projection.ended().is_none() {
+            let Ok(item) = timeout_at(deadline, self.responder.viewer.next()).await else { return Ok(false) };
+            if let LogStep::Chunks(chunks) = self.responder.apply(item.map_err(io::Error::other)?).await? {
+                chunks.into_iter().for_each(|piece| self.completion.push(piece));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Proxies close a connection that carries nothing for a minute. So the head goes out, and an empty line from time to time,
+    /// which JSON may begin with; DeepSeek does the same (<https://api-docs.deepseek.com/quick_start/rate_limit>). A failure can
+    /// be no status any more.
+    fn deliver_behind_head(self) -> Response {
+        let interval = Duration::from_millis(self.responder.state.limits.heartbeat_ms);
+        let answer = stream::unfold(Some(self), move |answer| async move {
+            let mut answer = answer?;
+            let last = match answer.fold_until(Instant::now() + interval).await {
+                Ok(false) => return Some((Ok(EMPTY_LINE), Some(answer))),
+                Ok(true) => answer
+                    .into_body()
+                    .map_err(io::Error::other)
+                    .map(|body| Bytes::from(body.unwrap_or_else(|error| error.to_value()).to_string())),
+                Err(error) => Err(error),
+            };
+            Some((last, None))
+        });
+        // The first empty line sends the head.
+        let body = stream::iter([Ok(EMPTY_LINE)]).chain(answer);
+        unbuffered(Body::from_stream(body), HeaderValue::from_static("application/json"))
     }
 }
 
