@@ -13,6 +13,7 @@ use crate::state::AppState;
 use crate::surface::chat_completions::question::{
     self, AnswerCode, CODE_BYTES, CallQuestion, QuestionReply, ends_with_question, last_question, normalized,
 };
+use crate::turn_log;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
@@ -259,6 +260,9 @@ pub(crate) async fn answer_link(
     // Before the link is used up.
     match state.hub.control(&user, &TurnId::new(questions.turn.as_str())).await {
         Err(error) if error.status != StatusCode::NOT_FOUND => return Err(error),
+        Ok(TurnState::NotRunning) => {
+            return Err(turn_log::not_running(&TurnId::new(questions.turn.as_str())));
+        }
         Ok(_) | Err(_) => {}
     }
     questions.link_hash.clear();

@@ -11,7 +11,7 @@ use throughline_wire::{Usage, UserPart};
 
 /// Records read at once.
 const RECORDS_PER_READ: usize = 1_000;
-/// Code of the error for a command to a turn that has no end, and that nothing runs.
+/// Code of [`not_running`].
 pub(crate) const NOT_RUNNING: &str = "turn_not_running";
 /// When a command to a turn that nothing runs is worth another try, in seconds.
 const NOT_RUNNING_RETRY_S: u64 = 5;
@@ -134,26 +134,33 @@ pub(crate) async fn has_ended(log: &dyn Log, turn: &TurnId) -> bool {
     is_last_event(log, turn, last_seq).await
 }
 
-/// Checks that a turn which takes no commands is over. One whose server stops is not: it goes on after the next start, and
-/// nothing that is sent to it is too late.
+/// True if a turn has events and no end: nothing that is sent to it is too late.
+///
+/// # Errors
+/// The log cannot be read.
+pub(crate) async fn is_open(log: &dyn Log, turn: &TurnId) -> Result<bool, LogError> {
+    match log.read(turn.as_str(), 0, 1).await {
+        Ok(_) => Ok(!has_ended(log, turn).await),
+        // It has not begun, or is no longer stored.
+        Err(LogError::UnknownTurn { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Checks that a turn has ended which took commands a moment ago and takes them no more. One whose server stops has not: it goes
+/// on after the next start.
 ///
 /// # Errors
 /// 503 `turn_not_running`: it has no end.
 pub(crate) async fn check_end(log: &dyn Log, turn: &TurnId) -> Result<(), ApiError> {
-    if has_ended(log, turn).await {
-        return Ok(());
-    }
-    match log.read(turn.as_str(), 0, 1).await {
-        Ok(_) => {
-            let message =
-                format!("turn `{}` has not ended, and nothing runs it at the moment", turn.as_str());
-            let error = ApiError::unavailable(NOT_RUNNING, message, NOT_RUNNING_RETRY_S);
-            Err(error.remedy("try again: it goes on when its server is back"))
-        }
-        // It has not begun, or is no longer stored.
-        Err(LogError::UnknownTurn { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    if is_open(log, turn).await? { Err(not_running(turn)) } else { Ok(()) }
+}
+
+/// The error for a command to a turn that has no end, and that nothing runs.
+pub(crate) fn not_running(turn: &TurnId) -> ApiError {
+    let message = format!("turn `{}` has not ended, and nothing runs it at the moment", turn.as_str());
+    let error = ApiError::unavailable(NOT_RUNNING, message, NOT_RUNNING_RETRY_S);
+    error.remedy("try again: it goes on when its server has started")
 }
 
 /// True if this event is the last one of its turn.

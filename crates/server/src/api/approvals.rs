@@ -186,6 +186,7 @@ async fn resolve(
         ("all", TurnState::Running(control)) => {
             return Ok(answer_all(&*state.log, control, &turn, body).await?.into_response());
         }
+        ("all", TurnState::NotRunning) => return Err(turn_log::not_running(&turn)),
         ("all", TurnState::Ended(_)) => return Err(turn_ended()),
         _ => ApprovalId::new(question),
     };
@@ -203,14 +204,20 @@ pub(crate) async fn resolve_approval(
     by: &str,
 ) -> Result<ApprovalOutcome, ApiError> {
     let answer = answer.into_answer()?;
-    let outcome = match turn_state {
-        TurnState::Running(control) => control.decide_as(question.clone(), answer.clone(), by).await,
-        TurnState::Ended(_) => ApprovalOutcome::TurnEnded,
+    let control = match turn_state {
+        TurnState::Running(control) => control,
+        TurnState::NotRunning => return Err(turn_log::not_running(turn)),
+        TurnState::Ended(_) => return outcome_in_log(log, turn, question, &answer).await,
     };
-    match outcome {
-        ApprovalOutcome::TurnEnded => outcome_in_log(log, turn, question, &answer).await,
-        outcome => Ok(outcome),
+    match control.decide_as(question.clone(), answer.clone(), by).await {
+        ApprovalOutcome::TurnEnded => {}
+        outcome => return Ok(outcome),
     }
+    let outcome = outcome_in_log(log, turn, question, &answer).await?;
+    if matches!(outcome, ApprovalOutcome::Expired | ApprovalOutcome::Unknown) {
+        turn_log::check_end(log, turn).await?;
+    }
+    Ok(outcome)
 }
 
 impl ResolveApproval {
@@ -290,7 +297,7 @@ pub(crate) async fn outcome_in_log(
     let mut answer = answer.clone();
     loop {
         let records = log.read(turn.as_str(), after, RECORDS_PER_READ).await?;
-        let Some(last) = records.last() else { break };
+        let Some(last) = records.last() else { return Ok(outcome) };
         after = last.seq;
         let questions = records.iter().filter(|record| record.kind.starts_with("approval_"));
         for event in questions.filter_map(|record| serde_json::from_slice::<Event>(&record.payload).ok()) {
@@ -309,12 +316,10 @@ pub(crate) async fn outcome_in_log(
                         content: arguments.or(content),
                         stop,
                     };
-                    return Ok(ApprovalOutcome::from_resolution(&answer, &resolution));
+                    outcome = ApprovalOutcome::from_resolution(&answer, &resolution);
                 }
                 _ => {}
             }
         }
     }
-    turn_log::check_end(log, turn).await?;
-    Ok(outcome)
 }

@@ -79,16 +79,16 @@ pub(crate) async fn stop_call(
     turn: &TurnId,
     call: &str,
 ) -> Result<CallAck, ApiError> {
-    let outcome = match turn_state {
-        TurnState::Running(control) => control.cancel_call(CallId::new(call)).await,
-        TurnState::Ended(_) => CancelCallResult::TurnEnded,
+    let control = match turn_state {
+        TurnState::Running(control) => control,
+        TurnState::NotRunning => return Err(turn_log::not_running(turn)),
+        TurnState::Ended(_) => return Ok(CallAck { status: "ended" }),
     };
-    match outcome {
+    match control.cancel_call(CallId::new(call)).await {
         CancelCallResult::Cancelled => Ok(CallAck { status: "cancelling" }),
         CancelCallResult::AlreadyEnded => Ok(CallAck { status: "ended" }),
         CancelCallResult::TurnEnded => {
-            turn_log::check_end(log, turn).await?;
-            Ok(CallAck { status: "ended" })
+            turn_log::check_end(log, turn).await.map(|()| CallAck { status: "ended" })
         }
         CancelCallResult::Unknown => Err(ApiError::not_found("call", call)),
     }
@@ -110,7 +110,10 @@ async fn submit_call_result(
     Path((turn, call)): Path<(String, String)>,
     Json(body): Json<CallResult>,
 ) -> Result<axum::Json<CallAck>, ApiError> {
-    state.hub.control(&principal.user, &TurnId::new(turn)).await?;
+    let turn = TurnId::new(turn);
+    if let TurnState::NotRunning = state.hub.control(&principal.user, &turn).await? {
+        return Err(turn_log::not_running(&turn));
+    }
     let id = CallId::new(call.as_str());
     call_ack(state.app.answer_client_call(Some(principal.user), &id, body.into_answer()).await, &call)
         .map(axum::Json)

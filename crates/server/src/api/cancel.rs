@@ -41,11 +41,13 @@ pub(crate) async fn cancel_turn(
     principal: &Principal,
     turn: &TurnId,
 ) -> Result<(), ApiError> {
-    if let TurnState::Running(control) = state.hub.control(&principal.user, turn).await?
-        && control.cancel().await == CommandAck::TurnEnded
-    {
+    match state.hub.control(&principal.user, turn).await? {
         // If it ended a moment ago, that is what its events say.
-        turn_log::check_end(&*state.log, turn).await?;
+        TurnState::Running(control) => match control.cancel().await {
+            CommandAck::Accepted => Ok(()),
+            CommandAck::TurnEnded => turn_log::check_end(&*state.log, turn).await,
+        },
+        TurnState::NotRunning => Err(turn_log::not_running(turn)),
+        TurnState::Ended(_) => Ok(()),
     }
-    Ok(())
 }

@@ -116,7 +116,7 @@ pub(crate) async fn queue_message(
         SendResult::QueueFull => {
             Err(ApiError::too_many("too_many_messages", "too many messages wait already", 1))
         }
-        _ => Err(turn_ended(state, turn).await),
+        _ => Err(lost_turn(state, turn).await),
     }
 }
 
@@ -135,7 +135,7 @@ async fn list_messages(
 ) -> Result<axum::Json<QueuedMessageList>, ApiError> {
     let queued = match state.hub.control(&principal.user, &TurnId::new(turn)).await? {
         TurnState::Running(control) => control.queued(),
-        TurnState::Ended(_) => Vec::new(),
+        TurnState::NotRunning | TurnState::Ended(_) => Vec::new(),
     };
     let queued = queued.into_iter().map(|message| QueuedMessageInfo {
         id: message.id.as_str().to_owned(),
@@ -175,14 +175,17 @@ pub(crate) async fn running_turn(
     let turn = TurnId::new(turn);
     match state.hub.control(&principal.user, &turn).await? {
         TurnState::Running(control) if !control.is_over() => Ok(control),
-        TurnState::Running(_) | TurnState::Ended(_) => Err(turn_ended(state, &turn).await),
+        TurnState::Running(_) => Err(lost_turn(state, &turn).await),
+        TurnState::NotRunning => Err(turn_log::not_running(&turn)),
+        TurnState::Ended(_) => Err(turn_ended()),
     }
 }
 
-async fn turn_ended(state: &AppState, turn: &TurnId) -> ApiError {
-    match turn_log::check_end(&*state.log, turn).await {
-        Ok(()) => ApiError::conflict("turn_is_over", "the turn is over")
-            .remedy("begin another one with it: POST /v1/turns"),
-        Err(error) => error,
-    }
+/// The error for a turn that takes no messages any more.
+async fn lost_turn(state: &AppState, turn: &TurnId) -> ApiError {
+    turn_log::check_end(&*state.log, turn).await.map_or_else(|error| error, |()| turn_ended())
+}
+
+fn turn_ended() -> ApiError {
+    ApiError::conflict("turn_is_over", "the turn is over").remedy("begin another one with it: POST /v1/turns")
 }

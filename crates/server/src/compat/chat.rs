@@ -10,6 +10,7 @@ mod responder;
 mod resume;
 
 use crate::api::events::{SseFrame, canceller_of};
+use crate::api::turns::over_limit;
 use crate::compat::models::{self, ModelSelector};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;
@@ -38,7 +39,7 @@ use throughline::config::ToolRendering;
 use throughline::tools::ToolToggle;
 use throughline::{Agent, ApprovalMode, ClientToolSpec, PersonaMode, TurnRequest, Upstream};
 use throughline_engine::TurnId;
-use throughline_wire::{Dialect, ReasoningTarget};
+use throughline_wire::{Dialect, ReasoningTarget, UserPart};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -141,6 +142,7 @@ async fn run_completion(
     let head =
         |id: String| ChunkHead { id, created: Timestamp::now().as_second(), model: request.model.clone() };
 
+    check_message(&state, &request)?;
     let mut resumed = resume::turn_awaiting_results(&state, &principal, &request, &mut projection).await?;
     if resumed.is_none() {
         resumed = resume::turn_awaiting_answer(&state, &principal, &request, &mut projection).await?;
@@ -185,6 +187,17 @@ fn answer_text_mode(agents: &[Agent], selector: &ModelSelector, request: &ChatRe
     let servers = agent.is_some_and(|agent| agent.tool_call.tools == ToolToggle::On);
     let may_call = !request.tools.is_empty() || (servers && request.server_tools == ToolToggle::On);
     if request.sampling.wants_json() && may_call { AnswerText::LastStep } else { AnswerText::EveryStep }
+}
+
+/// In a conversation of the server the request is not the whole chat, and what it says stays in every later one: there a message
+/// has the limit of one.
+fn check_message(state: &AppState, request: &ChatRequest) -> Result<(), ApiError> {
+    let max = state.limits.message_bytes_max;
+    let bytes = request.transcript.input.iter().map(UserPart::text_bytes).sum::<usize>();
+    if request.conversation_id.is_some() && bytes > max as usize {
+        return Err(over_limit("messages", "message_bytes_max", max));
+    }
+    Ok(())
 }
 
 /// The fields of the request that the model was not told of, if there are any: an answer that silently is another one is

@@ -83,11 +83,18 @@ struct HubInner {
 pub enum TurnState {
     /// It runs, and can be told something.
     Running(TurnControl),
+    /// It has no end, and nothing runs it: its server stops, or could not go on with it.
+    NotRunning,
     /// It is over, or will be in a moment.
     Ended(Box<TurnRow>),
 }
 
 impl Hub {
+    /// True from when the server has begun to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.stopping.is_cancelled()
+    }
+
     pub(crate) fn new(
         app: Throughline,
         catalog: Arc<dyn Catalog>,
@@ -156,7 +163,7 @@ impl Hub {
     ///
     /// # Errors
     /// 404: there is none, or it is another user's. 503: the server is starting and has not come to it yet (`starting`), or
-    /// another server runs it (`owned_elsewhere`), or none does (`turn_not_running`).
+    /// another server runs it (`owned_elsewhere`).
     pub async fn control(&self, user: &str, turn: &TurnId) -> Result<TurnState, ApiError> {
         self.wait_until_resumed(turn).await;
         if let Some(running) = self.turns().get(turn).filter(|running| running.info.user == user) {
@@ -176,8 +183,8 @@ impl Hub {
                 1,
             ));
         }
-        if row.end.is_none() {
-            turn_log::check_end(&*self.0.log, turn).await?;
+        if row.end.is_none() && turn_log::is_open(&*self.0.log, turn).await? {
+            return Ok(TurnState::NotRunning);
         }
         Ok(TurnState::Ended(Box::new(row)))
     }

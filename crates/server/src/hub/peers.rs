@@ -27,6 +27,8 @@ use tower::ServiceExt;
 pub(super) const PEER_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which requests, replies and turns without a server are looked for, notified or not.
 const PEER_POLL_INTERVAL: Duration = Duration::from_millis(150);
+/// Longest time that a command waits for its turn to be run here.
+const NOT_RUNNING_PATIENCE: Duration = Duration::from_secs(2);
 /// Largest answer of an owner, in bytes.
 const REPLY_BYTES_MAX: usize = 8 << 20;
 /// Turns that are taken over at once.
@@ -253,7 +255,7 @@ impl Hub {
             }
             // What cannot be looked at now is looked at the next time.
             for request in peers.take().await.unwrap_or_default() {
-                tokio::spawn(answer_peer(peers.clone(), routes.clone(), request));
+                tokio::spawn(answer_peer(self.clone(), peers.clone(), routes.clone(), request));
             }
         }
     }
@@ -318,23 +320,34 @@ impl Hub {
     }
 }
 
-async fn answer_peer(peers: Arc<dyn PeerServers>, routes: Router, request: PeerRequest) {
-    let answer = match serde_json::from_slice::<StoredCommand>(&request.request) {
-        Ok(command) => answer_command(routes, command).await,
-        // A later release says something that this one does not know.
-        Err(error) => Err(ApiError::unavailable("unknown_command", error.to_string(), 2)),
-    };
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(error) => match stored_answer(error.into_response()).await {
+/// Answers a command. While nothing runs its turn here the answer waits: the turn may just be beginning, or this server stops,
+/// and the next one takes the command with the turn.
+async fn answer_peer(hub: Hub, peers: Arc<dyn PeerServers>, routes: Router, request: PeerRequest) {
+    let deadline = Instant::now() + NOT_RUNNING_PATIENCE;
+    let answer = loop {
+        let answer = match serde_json::from_slice::<StoredCommand>(&request.request) {
+            Ok(command) => answer_command(routes.clone(), command).await,
+            // A later release says something that this one does not know.
+            Err(error) => Err(ApiError::unavailable("unknown_command", error.to_string(), 2)),
+        };
+        let answer = match answer {
             Ok(answer) => answer,
-            Err(_) => return,
-        },
+            Err(error) => match stored_answer(error.into_response()).await {
+                Ok(answer) => answer,
+                Err(_) => return,
+            },
+        };
+        if !answer.has_code(NOT_RUNNING) {
+            break answer;
+        }
+        if hub.is_stopping() {
+            return;
+        }
+        if Instant::now() >= deadline {
+            break answer;
+        }
+        tokio::time::sleep(PEER_POLL_INTERVAL).await;
     };
-    // This server stops, and the next one takes the request with the turn.
-    if answer.has_code(NOT_RUNNING) {
-        return;
-    }
     let Ok(reply) = serde_json::to_vec(&answer) else { return };
     if let Err(error) = peers.reply(request.id, reply.into()).await {
         tracing::warn!(%error, turn_id = request.turn, "the answer to another server cannot be stored");

@@ -3,6 +3,7 @@
 
 use crate::support::TestServer;
 use crate::support::check_stream::check_stream;
+use futures_util::StreamExt;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use throughline::config::ServerLimits;
@@ -170,14 +171,25 @@ async fn a_head_is_held_for_so_long_and_no_longer() {
 /// Its head is sent while it is waited for, so the failure stands in the body.
 #[tokio::test]
 async fn a_failure_of_an_answer_in_one_piece_is_a_status_for_so_long_and_no_longer() {
-    for (whole_head_hold_ms, status) in [(1, 200), (60_000, 503)] {
+    for (fails_with, whole_head_hold_ms, status, is_whole) in
+        [(400, 1, 200, true), (503, 1, 200, false), (503, 60_000, 503, true)]
+    {
         let limits = ServerLimits { whole_head_hold_ms, ..ServerLimits::default() };
-        let slow = failing(503, &[], error("Busy", "x"));
+        let slow = failing(fails_with, &[], error("Busy", "x"));
         let slow = ModelScript { moves: vec![ScriptMove::Pause(50)], ..slow };
         let server = TestServer::start_with(ScriptQueue::new([slow]), |builder| builder, limits).await;
         let response = post(&server, json!({"stream": false})).await;
-        assert_eq!(response.status().as_u16(), status);
-        let body: Value = response.json().await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{fails_with}");
+        let (mut body, mut pieces, mut has_ended) = (Vec::new(), response.bytes_stream(), true);
+        while let Some(piece) = pieces.next().await {
+            match piece {
+                Ok(piece) => body.extend(piece),
+                Err(_) => has_ended = false,
+            }
+        }
+        // Broken off, clients try again as they do at the status.
+        assert_eq!(has_ended, is_whole, "{fails_with}");
+        let body: Value = serde_json::from_slice(&body).unwrap();
         assert!(body["error"]["message"].as_str().unwrap().contains("Busy"), "{body}");
     }
 }

@@ -54,11 +54,17 @@ async fn text_has_a_limit_of_its_own_however_it_is_divided() {
             {"role": "user", "content": "Hi"}]})
     };
     let pictures = [picture(40_000), picture(40_000)];
+    let in_conversation = |said: &str| {
+        let mut body = chat(&[], said);
+        body["throughline"] = json!({"conversation_id": "conv_1"});
+        body
+    };
     for (body, status, limit) in [
         (chat(&pictures, &"x".repeat(9_000)), 200, ""),
         (chat(&pictures, &"x".repeat(10_000)), 400, "chat_text_bytes_max"),
         (history(9_000), 200, ""),
         (history(10_000), 400, "chat_text_bytes_max"),
+        (in_conversation(&"x".repeat(1_001)), 413, "message_bytes_max"),
     ] {
         let (got, said) = server.post("/v1/chat/completions", body).await;
         assert_eq!(got, status, "{said}");

@@ -1,11 +1,11 @@
 //! Commands to a running turn over HTTP: answers, messages, results of client-side tools.
 
 use crate::support::{Events, PATIENCE, TestServer, accepted_turn, answered, saying};
-use serde_json::json;
+use serde_json::{Value, json};
 use throughline::engine::TurnLimits;
 use throughline::tools::{Effect, NoArguments, ToolContext, ToolQuestion, tool};
 use throughline::{ApprovalMode, ThroughlineBuilder};
-use throughline_store::{Durability, LogRecord};
+use throughline_store::{Durability, LogRecord, TurnEnd, TurnTiming};
 use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest, seen::SeenMessage};
 use tokio::time::{Duration, sleep, timeout};
 
@@ -322,38 +322,55 @@ async fn a_client_that_never_answers_is_gone_and_its_answer_too_late() {
     assert_eq!((status, told["error"]["code"].as_str()), (410, Some("too_late")), "{told}");
 }
 
-/// Its server stops, or has lost it: it goes on later, and no answer that comes meanwhile is too late.
+/// Its server stops, or has lost it: no answer that comes meanwhile is too late. An end stands in its log or, where that cannot be
+/// written, in its row.
 #[tokio::test]
 async fn a_command_to_a_turn_without_an_end_that_nothing_runs_is_to_be_sent_again() {
     let server = TestServer::start(ScriptQueue::new([])).await;
-    server.state.catalog.create_turn("ada", accepted_turn("turn_1")).await.unwrap();
-    let claim = server.state.log.claim("turn_1").await.unwrap();
-    let append = async |seq, kind: &'static str, mut event: serde_json::Value| {
-        event["turn_id"] = json!("turn_1");
+    let record = |turn: &str, seq, kind: &'static str, mut event: Value| {
+        event["turn_id"] = json!(turn);
         (event["seq"], event["timestamp"], event["type"]) = (json!(seq), json!(1), json!(kind));
-        let record = LogRecord::new(seq, kind, Durability::Power, event.to_string());
-        server.state.log.append("turn_1", claim.epoch, vec![record].into()).await.unwrap();
+        LogRecord::new(seq, kind, Durability::Power, event.to_string())
     };
-    let check = async |is_over: bool| {
+    let check = async |turn: &str, is_over: bool| {
         let answer = json!({"decision": "approve"});
         let commands = [
             ("approvals/q1", &answer, (410, "question_closed")),
             ("approvals/all", &answer, (410, "turn_is_over")),
-            ("calls/turn_1.1/cancel", &json!({}), (202, "ended")),
+            ("calls/c1/cancel", &json!({}), (202, "ended")),
+            ("calls/c1/result", &json!({"status": "success"}), (404, "not_found")),
             ("messages", &saying("And this"), (409, "turn_is_over")),
             ("cancel", &json!({}), (202, "")),
         ];
         for (command, body, over) in commands {
-            let (status, answer) = server.post(&format!("/v1/turns/turn_1/{command}"), body.clone()).await;
+            let (status, answer) = server.post(&format!("/v1/turns/{turn}/{command}"), body.clone()).await;
             let word = answer["error"]["code"].as_str().or(answer["status"].as_str()).unwrap_or_default();
             let expected = if is_over { over } else { (503, "turn_not_running") };
-            assert_eq!((status, word), expected, "{command}: {answer}");
+            assert_eq!((status, word), expected, "{turn} {command}: {answer}");
         }
     };
-    let question = json!({"step": 1, "block": 1, "tool_id": "turn_1.1", "approval_id": "q1", "kind": "tool",
-        "question": "Allow it?", "rule": "effect:write", "arguments_text": "{}"});
-    append(1, "approval_request", question).await;
-    check(false).await;
-    append(2, "stream_end", json!({"status": "cancelled"})).await;
-    check(true).await;
+    for (turn, is_in_log) in [("turn_1", true), ("turn_2", false)] {
+        server.state.catalog.create_turn("ada", accepted_turn(turn)).await.unwrap();
+        let epoch = server.state.log.claim(turn).await.unwrap().epoch;
+        let question = json!({"step": 1, "block": 1, "tool_id": "c1", "approval_id": "q1", "kind": "tool",
+            "question": "Allow it?", "rule": "effect:write", "arguments_text": "{}"});
+        let asked = record(turn, 1, "approval_request", question);
+        server.state.log.append(turn, epoch, vec![asked].into()).await.unwrap();
+        check(turn, false).await;
+        if is_in_log {
+            let end = record(turn, 2, "stream_end", json!({"status": "cancelled"}));
+            server.state.log.append(turn, epoch, vec![end].into()).await.unwrap();
+        } else {
+            let end = TurnEnd {
+                status: "interrupted".to_owned(),
+                adds: "[]".to_owned(),
+                text: String::new(),
+                usage: None,
+                pace: TurnTiming::default(),
+                ended_at: 1,
+            };
+            server.state.catalog.end_turn("ada", turn, end).await.unwrap();
+        }
+        check(turn, true).await;
+    }
 }

@@ -189,8 +189,8 @@ pub struct ServerLimits {
     pub pdf_text_bytes_max: u32,
     /// PDF files that are read at once, each in a process of its own; others wait for `pdf_ms_max`. Default 2.
     pub pdf_readers_max: u32,
-    /// Largest user message at `/v1/turns`, in bytes of text. Default 1 MiB: coding clients put files into it. In OpenAI's format
-    /// a message may be as long as its chat.
+    /// Largest user message in a conversation of the server, in bytes of text. Default 1 MiB: coding clients put files into it. In
+    /// OpenAI's format, where a request is the whole chat, a message may be as long as that.
     pub message_bytes_max: u32,
     /// Largest image, audio or file that stays in its event, in bytes; a larger one is stored as a file that the
     /// event references. Default 16 KiB.

@@ -44,9 +44,7 @@ pub(crate) fn parse(body: &str) -> UpstreamErrorBody {
             remove_echoes(&mut value);
             let mut codes = Vec::new();
             collect_codes(&value, NESTED_MAX, &mut codes);
-            // A line of a message ends as a line, or its last word would run into the next.
-            let text = value.to_string().replace("\\n", "\n").to_lowercase();
-            UpstreamErrorBody { codes, text, ..read }
+            UpstreamErrorBody { codes, text: searchable(&value), ..read }
         }
         Err(_) => {
             let message = strip_markup(body);
@@ -58,6 +56,13 @@ pub(crate) fn parse(body: &str) -> UpstreamErrorBody {
         read.message.push('…');
     }
     read
+}
+
+/// JSON in lower case, to find words in it. A line of its texts ends as a line, or a word would begin with the `n` of `\n`.
+pub(super) fn searchable(value: &Value) -> String {
+    let json = value.to_string().to_lowercase();
+    let between_backslashes: Vec<String> = json.split(r"\\").map(|text| text.replace(r"\n", "\n")).collect();
+    between_backslashes.join(r"\\")
 }
 
 fn from_json(value: &Value) -> Option<UpstreamErrorBody> {
@@ -212,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_line_of_a_message_is_a_line_of_the_text() {
-        let text = parse(r#"{"error":{"message":"Two faults:\ntools.1: no"}}"#).text;
-        assert!(text.contains("faults:\ntools.1"), "{text}");
+        let text = parse(r#"{"error":{"message":"Two faults:\ntools.1: no C:\\new"}}"#).text;
+        assert!(text.contains("faults:\ntools.1") && text.contains(r"c:\\new"), "{text}");
     }
 
     #[test]

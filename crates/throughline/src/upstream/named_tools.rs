@@ -1,5 +1,6 @@
 //! The tools whose definitions a refusal names: a provider that dislikes one refuses the whole request, and every later one.
 
+use super::error_body::searchable;
 use super::failure;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -48,7 +49,7 @@ impl<'b> SentTools<'b> {
     fn of(body: &'b Value) -> Self {
         let list = [&body["tools"], &body["toolConfig"]["tools"]].into_iter().find_map(Value::as_array);
         let list = list.map_or(&[][..], Vec::as_slice);
-        let text = list.iter().map(|tool| tool.to_string().to_lowercase()).collect();
+        let text = list.iter().map(searchable).collect();
         Self { list, text }
     }
 

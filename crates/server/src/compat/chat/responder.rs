@@ -253,6 +253,21 @@ impl WholeAnswer {
         self.completion.into_body(&self.responder.head).ok_or("an answer ended without an end")
     }
 
+    /// The body behind a head that is out. A failure is no status any more: where one would have made the client try again, and
+    /// nothing of the answer was there, the connection is broken off behind it, which does the same.
+    fn into_last_bytes(self) -> Vec<io::Result<Bytes>> {
+        let has_started = self.responder.projection.has_started();
+        let bytes = |body: Value| Ok(Bytes::from(body.to_string()));
+        match self.into_body() {
+            Ok(Ok(body)) => vec![bytes(body)],
+            Ok(Err(error)) if !has_started && error.is_tried_again() => {
+                vec![bytes(error.to_value()), Err(io::Error::other(error.message))]
+            }
+            Ok(Err(error)) => vec![bytes(error.to_value())],
+            Err(why) => vec![Err(io::Error::other(why))],
+        }
+    }
+
     /// Reads the answer; false if it has not ended by then.
     async fn fold_until(&mut self, deadline: Instant) -> io::Result<bool> {
         while self.responder.projection.ended().is_none() {
@@ -265,24 +280,19 @@ impl WholeAnswer {
     }
 
     /// Proxies close a connection that carries nothing for a minute. So the head goes out, and an empty line from time to time,
-    /// which JSON may begin with; DeepSeek does the same (<https://api-docs.deepseek.com/quick_start/rate_limit>). A failure can
-    /// be no status any more.
+    /// which JSON may begin with; DeepSeek does the same (<https://api-docs.deepseek.com/quick_start/rate_limit>).
     fn deliver_behind_head(self) -> Response {
         let interval = Duration::from_millis(self.responder.state.limits.heartbeat_ms);
         let answer = stream::unfold(Some(self), move |answer| async move {
             let mut answer = answer?;
-            let last = match answer.fold_until(Instant::now() + interval).await {
-                Ok(false) => return Some((Ok(EMPTY_LINE), Some(answer))),
-                Ok(true) => answer
-                    .into_body()
-                    .map_err(io::Error::other)
-                    .map(|body| Bytes::from(body.unwrap_or_else(|error| error.to_value()).to_string())),
-                Err(error) => Err(error),
-            };
-            Some((last, None))
+            match answer.fold_until(Instant::now() + interval).await {
+                Ok(false) => Some((vec![Ok(EMPTY_LINE)], Some(answer))),
+                Ok(true) => Some((answer.into_last_bytes(), None)),
+                Err(error) => Some((vec![Err(error)], None)),
+            }
         });
         // The first empty line sends the head.
-        let body = stream::iter([Ok(EMPTY_LINE)]).chain(answer);
+        let body = stream::iter([Ok(EMPTY_LINE)]).chain(answer.flat_map(stream::iter));
         unbuffered(Body::from_stream(body), HeaderValue::from_static("application/json"))
     }
 }

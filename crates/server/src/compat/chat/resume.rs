@@ -14,6 +14,7 @@ use crate::state::AppState;
 use crate::surface::chat_completions::question::{QuestionReply, read_reply};
 use crate::surface::chat_completions::request::ChatRequest;
 use crate::surface::chat_completions::{ApprovalChannel, ChatProjection, call_id};
+use crate::turn_log;
 use http::StatusCode;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -220,6 +221,8 @@ fn is_same_step(returned: &ClosedStep, stored: &ClosedStep) -> bool {
 /// error: a second turn would run beside it.
 async fn find_turn(state: &AppState, user: &str, turn: &TurnId) -> Result<Option<TurnState>, ApiError> {
     match state.hub.control(user, turn).await {
+        // After the start it goes on. Otherwise nothing here can go on with it.
+        Ok(TurnState::NotRunning) if state.hub.is_stopping() => Err(turn_log::not_running(turn)),
         Ok(found) => Ok(Some(found)),
         Err(error) if error.status == StatusCode::NOT_FOUND => Ok(None),
         Err(error) => Err(error),

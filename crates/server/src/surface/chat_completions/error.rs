@@ -142,6 +142,11 @@ impl ChatErrorBody {
         }
     }
 
+    /// True if clients send the request again at this status.
+    pub(crate) fn is_tried_again(&self) -> bool {
+        self.retry == RetryHint::ByStatus && matches!(self.status, 408 | 409 | 429 | 500..)
+    }
+
     /// As it is served.
     pub(crate) fn to_value(&self) -> Value {
         let Self { message, kind, code, .. } = self;
