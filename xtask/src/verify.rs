@@ -7,6 +7,7 @@ mod hunt;
 mod ledger;
 mod load;
 mod long_tests;
+mod mutants;
 mod paths;
 mod platforms;
 mod questions;
@@ -49,6 +50,7 @@ Usage: cargo xtask verify [--only NAME,…]
   chaos        kill -9 of the server at nine places and at random, with viewers; every mutant noticed
   hunt         families of four hundred processes that fork for ever are ended, whoever runs them
   mcp          100,000 replies of every shape from an MCP server, as a program and over HTTP, and as many pages of its tools
+  mutants      thirty mistakes in the encoders and the MCP reader, each planted by itself in a copy of the sources: its gate fails
   servers      the tools of a hundred real MCP servers of npm and PyPI, started and listed by the program (half an hour, ten
                gigabytes; skipped where root, npm or unshare is missing)
   histories    100,000 simulated turns through each dialect and known upstream
@@ -91,7 +93,7 @@ struct Proof {
     run: fn() -> Result<ProofOutcome>,
 }
 
-const PROOFS: [Proof; 24] = [
+const PROOFS: [Proof; 25] = [
     Proof { name: "test", what: "All checks and tests of CI", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -183,6 +185,13 @@ const PROOFS: [Proof; 24] = [
                costs more than its own call, and nothing hangs",
         command: "THROUGHLINE_MCP_REPLIES=100000 cargo test --workspace --test it mcp::odd_servers::no_",
         run: long_tests::mcp,
+    },
+    Proof {
+        name: "mutants",
+        what: "Mistakes planted in the encoders and the MCP reader, one rule less or one thing more demanded at a time: a test fails for \
+               each of them",
+        command: "cargo xtask verify --only mutants",
+        run: mutants::mutants,
     },
     Proof {
         name: "servers",

@@ -38,8 +38,8 @@ pub(crate) fn paths() -> Result<ProofOutcome> {
     Ok(ProofOutcome::Holds(format!("{} scripts: {}", names.len(), names.join(", "))))
 }
 
-/// Every file that git knows or would take.
-fn copy_sources(to: &Path) -> Result<()> {
+/// Every file that git knows or would take. One that is there already, as it is, stays untouched, so that nothing is built for it.
+pub(crate) fn copy_sources(to: &Path) -> Result<()> {
     let files = ExternalProgram::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .text()?;
@@ -47,7 +47,10 @@ fn copy_sources(to: &Path) -> Result<()> {
         let from = repository::root().join(file);
         // A file that was deleted and not committed is still listed.
         if from.is_file() {
-            let to = to.join(file);
+            let (to, text) = (to.join(file), std::fs::read(&from).with_context(|| file.to_owned())?);
+            if std::fs::read(&to).is_ok_and(|there| there == text) {
+                continue;
+            }
             std::fs::create_dir_all(to.parent().context("a file has a folder")?)?;
             std::fs::copy(&from, &to).with_context(|| file.to_owned())?;
         }

@@ -1,0 +1,134 @@
+//! Planted mistakes: one rule less in an encoder, one thing more that a reader demands. A gate is worth what it catches.
+
+mod table;
+
+use super::ProofOutcome;
+use super::paths::copy_sources;
+use crate::program::{CapturedOutput, ExternalProgram};
+use crate::{fault::fault, program, repository};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use table::MUTANTS;
+
+/// Time for the tests of one mutant, in seconds, after which it counts as not caught: those of the slowest row take a minute.
+const TESTS_SECONDS_MAX: &str = "300";
+
+/// A change of one file, and the tests that must notice it.
+struct Mutant {
+    title: &'static str,
+    file: &'static str,
+    /// Occurs once in the file.
+    original: &'static str,
+    replaced: &'static str,
+    /// Arguments of `cargo test`.
+    tests: &'static str,
+}
+
+/// A copy of the sources, built apart from ours.
+struct SourceCopy {
+    sources: PathBuf,
+    builds: PathBuf,
+}
+
+/// Plants each mistake by itself, and runs the tests that are meant to catch it.
+///
+/// # Errors
+/// A mutant that no test notices, or one that does not compile.
+pub(crate) fn mutants() -> Result<ProofOutcome> {
+    if !ExternalProgram::new("timeout").args(["--version"]).succeeds() {
+        return Ok(ProofOutcome::Skipped("`timeout` of coreutils is missing".to_owned()));
+    }
+    let folder = program::target()?.join("mutants");
+    let copy = SourceCopy { sources: folder.join("source"), builds: folder.join("target") };
+    // A file that is no more would still be read where tests list a folder.
+    for file in repository::files(&copy.sources.to_string_lossy(), "") {
+        let file = repository::root().join(file);
+        if file.strip_prefix(&copy.sources).is_ok_and(|own| !repository::root().join(own).is_file()) {
+            std::fs::remove_file(&file)?;
+        }
+    }
+    copy_sources(&copy.sources)?;
+    for tests in MUTANTS.iter().map(|mutant| mutant.tests).collect::<BTreeSet<_>>() {
+        println!("    without a mutant: {tests}");
+        let run = copy.test(tests)?;
+        if !run.status.success() || !run.stdout.lines().any(has_passed) {
+            bail!("`cargo test {tests}` fails without a mutant:\n{}\n{}", run.stdout, run.stderr);
+        }
+    }
+    let mut survivors = Vec::new();
+    for mutant in MUTANTS {
+        let is_caught = copy.catches(mutant).with_context(|| mutant.title)?;
+        println!("    {}: {}", if is_caught { "caught" } else { "SURVIVED" }, mutant.title);
+        survivors.extend((!is_caught).then_some(mutant.title));
+    }
+    let count = MUTANTS.len();
+    if !survivors.is_empty() {
+        bail!("{} of {count} mutants survived: {}", survivors.len(), survivors.join("; "));
+    }
+    Ok(ProofOutcome::Holds(format!("{count} mutants, all caught")))
+}
+
+/// A summary of tests of which at least one ran.
+fn has_passed(line: &str) -> bool {
+    line.starts_with("test result: ok.") && !line.contains(" 0 passed")
+}
+
+impl Mutant {
+    /// The file with the mistake.
+    fn planted(&self, folder: &Path) -> Result<(String, String)> {
+        let text = std::fs::read_to_string(folder.join(self.file)).with_context(|| self.file)?;
+        let found = text.matches(self.original).count();
+        if found != 1 || self.original == self.replaced {
+            return Err(fault(
+                format!("{}: the original is {found} times in {}", self.title, self.file),
+                "write the row of `xtask/src/verify/mutants/table.rs` anew",
+            ));
+        }
+        let planted = text.replacen(self.original, self.replaced, 1);
+        Ok((text, planted))
+    }
+}
+
+impl SourceCopy {
+    fn catches(&self, mutant: &Mutant) -> Result<bool> {
+        let (text, planted) = mutant.planted(&self.sources)?;
+        let file = self.sources.join(mutant.file);
+        std::fs::write(&file, planted)?;
+        let run = self.test(mutant.tests);
+        std::fs::write(&file, text)?;
+        let run = run?;
+        Ok(!run.status.success() && run.stdout.lines().any(|line| line.starts_with("test result: FAILED")))
+    }
+
+    /// Builds first, without a limit, so that what does not compile is not taken for caught.
+    fn test(&self, tests: &str) -> Result<CapturedOutput> {
+        let build = self.cargo(&["0", "cargo", "test", "--no-run"], tests)?;
+        if !build.status.success() {
+            bail!("it does not compile:\n{}", build.stderr);
+        }
+        self.cargo(&[TESTS_SECONDS_MAX, "cargo", "test"], tests)
+    }
+
+    /// `timeout` ends the tests together with cargo, of which they are children.
+    fn cargo(&self, words: &[&str], tests: &str) -> Result<CapturedOutput> {
+        ExternalProgram::new("timeout")
+            .without_our_package()
+            .args(words.iter().copied().chain(tests.split(' ')))
+            .inside(&self.sources)
+            .env("CARGO_TARGET_DIR", &self.builds)
+            .output()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_original_occurs_once_and_becomes_something_else() {
+        for mutant in MUTANTS {
+            mutant.planted(&repository::root()).unwrap();
+        }
+    }
+}
