@@ -1,7 +1,7 @@
 //! From settings to a session: the program is started or the URL is reached, and both sides have completed the handshake.
 
 use super::http;
-use super::lenient::MessageReader;
+use super::lenient::{MessageReader, UNREADABLE_REPLY};
 use super::session::{McpSession, SessionHandler, error_chain, transport_error_text};
 use super::settings::{McpEndpoint, McpServer, ProtocolEra};
 use super::stdio::StdioTransport;
@@ -9,6 +9,7 @@ use crate::process::{
     ChildProcess, ProgramError, ProgramSpec, RUN_AS_REMEDY, SandboxMode, SandboxRules, SpawnContext,
     child_environment,
 };
+use crate::schema::truncate_chars;
 use crate::secrets::SecretSet;
 use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
@@ -26,6 +27,8 @@ pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
 /// Time for a server to end by itself after the end of its input, before it is asked to.
 pub const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
+/// Most characters of what a server says in a failed handshake that are passed on to a fault.
+const PROBLEM_CHARS_MAX: usize = 300;
 /// Time to wait for the last output of an ended server.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
 
@@ -227,11 +230,34 @@ fn check_handshake(
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => "Leave out `era`, or update the server.",
         _ => "Is it an MCP server, and does it run?",
     };
-    let message = match &error {
-        ClientInitializeError::TransportError { error, .. } => transport_error_text(error),
-        error => error_chain(error),
-    };
+    let message = truncate_chars(&handshake_problem(&error), PROBLEM_CHARS_MAX);
     Err(ConnectFailure { rejects_discovery, ..ConnectFailure::new(message, remedy) })
+}
+
+/// Why there was no handshake, without the names of the SDK's types.
+fn handshake_problem(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => transport_error_text(error),
+        ClientInitializeError::ExpectedInitResult(Some(result)) => {
+            let json = serde_json::to_string(result).unwrap_or_default();
+            format!("its answer to the handshake names no revision of the protocol: {json}")
+        }
+        ClientInitializeError::ExpectedInitResult(None) | ClientInitializeError::ExpectedInitResponse(_) => {
+            "it answers the handshake with something else".to_owned()
+        }
+        ClientInitializeError::JsonRpcError(error) if error.code.0 == UNREADABLE_REPLY => {
+            error.message.to_string()
+        }
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refuses the handshake: {} (code {})", error.message, error.code.0)
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let known: Vec<_> = server_supported.iter().map(ProtocolVersion::as_str).collect();
+            format!("it speaks no revision of the protocol that is known here, but {}", known.join(", "))
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_problem(fallback),
+        error => error_chain(error),
+    }
 }
 
 /// A server that was written before the probe may answer it with anything, and the SDK tries the older handshake only

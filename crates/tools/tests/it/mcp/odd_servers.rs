@@ -98,6 +98,28 @@ async fn no_page_of_a_list_costs_more_than_itself() {
 }
 
 #[tokio::test]
+async fn a_handshake_that_is_none_is_a_fault_in_our_words() {
+    let long = "x".repeat(100_000);
+    for (result, expected) in [
+        (json!(7), "names no revision of the protocol: 7; tried again"),
+        (
+            json!({"protocolVersion": null}),
+            "names no revision of the protocol: {\"protocolVersion\":null}; tried",
+        ),
+        (json!(long), "names no revision of the protocol: \"xxx"),
+    ] {
+        let (url, _requests) = super::harness::json_rpc(move |_| Some(result.clone())).await;
+        let era = ProtocolEra::V2025_11_25;
+        let settings = McpServer { url: Some(url), era, ..McpServer::default() };
+        let harness = McpHarness::start(settings).await;
+        harness.until(|toolbox| !toolbox.faults().is_empty()).await;
+        let message = messages(&harness.toolbox.faults()).remove(0);
+        assert!(message.contains(expected) && message.len() < 500, "{message:.1000}");
+        harness.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn one_odd_definition_is_one_fault_and_the_other_tools_work() {
     let odd = json!([
         {"name": "no_schema"},
