@@ -1,4 +1,4 @@
-//! Replies of every shape, one for each seed: sound ones by the protocol's schema, with anything done to them.
+//! Messages of every shape, one for each seed: sound ones by the protocol's schema, with anything done to them.
 
 use serde_json::{Map, Value, json};
 
@@ -26,6 +26,27 @@ pub struct AnyReply {
     pub names_its_call: bool,
 }
 
+/// Request of ours that a reply is for.
+#[derive(Clone, Copy)]
+pub enum ReplyKind {
+    Call,
+    List,
+    Initialize,
+    Discover,
+}
+
+/// A message that a server sends by itself.
+pub struct AnyMessage {
+    pub seed: u64,
+    /// With placeholders.
+    pub line: String,
+    /// Number or text under which it has to be answered, [`CALL_ID`] for that of the call.
+    pub answered_under: Option<Value>,
+}
+
+/// Stands for the number of the call where a value is meant.
+pub const CALL_ID: &str = "the call's";
+
 /// The bytes that a server sends for a line with placeholders.
 pub fn bytes_of(line: &str, id: &Value) -> Vec<u8> {
     let mut text = line.replace(ID, &id.to_string());
@@ -43,10 +64,15 @@ pub fn bytes_of(line: &str, id: &Value) -> Vec<u8> {
     bytes
 }
 
-/// The reply of a seed to a call or, if `is_list`, to `tools/list`.
-pub fn any_reply(seed: u64, is_list: bool) -> AnyReply {
+/// The reply of a seed.
+pub fn any_reply(seed: u64, kind: ReplyKind) -> AnyReply {
     let mut random = Random(seed);
-    let mut result = if is_list { sound_list() } else { sound_result() };
+    let mut result = match kind {
+        ReplyKind::Call => sound_result(),
+        ReplyKind::List => sound_list(),
+        ReplyKind::Initialize => sound_initialize(),
+        ReplyKind::Discover => sound_discover(),
+    };
     for _ in 0..random.below(5) {
         mutate(&mut result, &mut random);
     }
@@ -71,6 +97,51 @@ pub fn any_reply(seed: u64, is_list: bool) -> AnyReply {
     // In an envelope whose number comes last, a torn or bare inside may hold anything that looks like its end.
     let names_its_call = names_its_call && !(line.starts_with("{\"result\"") && line.contains("@BARE@"));
     AnyReply { seed, line, names_its_call }
+}
+
+/// The notification or request of a seed.
+pub fn any_message(seed: u64) -> AnyMessage {
+    let mut random = Random(seed);
+    let (method, mut params) = sound_message(&mut random);
+    for _ in 0..random.below(5) {
+        mutate(&mut params, &mut random);
+    }
+    let mut text = params.to_string();
+    let torn = random.one_in(8);
+    if torn {
+        cut(&mut text, &mut random);
+    }
+    let end = if torn && random.one_in(2) { "" } else { "}" };
+    // Some servers send the one as the other.
+    let is_request = method.starts_with("notifications/") == random.one_in(12);
+    let (id, value) = request_id(&mut random);
+    let id = if is_request { format!("\"id\":{id},") } else { String::new() };
+    let mut line = format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{text}{end}"#);
+    let mut answered_under = value.filter(|_| is_request && !torn && !text.contains("@BARE@"));
+    if random.one_in(8)
+        && let Ok(mut message) = serde_json::from_str(&line)
+    {
+        mutate(&mut message, &mut random);
+        line = message.to_string();
+        answered_under = None;
+    }
+    AnyMessage { seed, line, answered_under }
+}
+
+/// An id in JSON, and as a value if requests can have it.
+fn request_id(random: &mut Random) -> (&'static str, Option<Value>) {
+    match random.below(10) {
+        0 => ("0", Some(json!(0))),
+        1 => ("-1", Some(json!(-1))),
+        2 => ("9007199254740993", Some(json!(9_007_199_254_740_993_u64))),
+        3 => (ID, Some(json!(CALL_ID))),
+        4 => ("\"\"", Some(json!(""))),
+        5 => ("\"one\"", Some(json!("one"))),
+        6 => ("\"\\u5929\"", Some(json!("天"))),
+        7 => ("null", None),
+        8 => ("7.5", None),
+        _ => ("[1]", None),
+    }
 }
 
 fn odd_id(random: &mut Random) -> &'static str {
@@ -102,6 +173,63 @@ fn sound_list() -> Value {
         })
     };
     json!({"tools": [tool("one"), tool("two"), tool("three")], "ttlMs": 60_000, "cacheScope": "private", "_meta": {}})
+}
+
+fn sound_initialize() -> Value {
+    json!({
+        "protocolVersion": "2025-11-25", "instructions": "Text", "_meta": {"a": 1},
+        "capabilities": {
+            "tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true}, "prompts": {},
+            "logging": {}, "completions": {}, "tasks": {"list": {}}, "experimental": {"a": {"b": 1}},
+        },
+        "serverInfo": {"name": "odd", "title": "Odd", "version": "1", "websiteUrl": "https://example.com", "icons": []},
+    })
+}
+
+fn sound_discover() -> Value {
+    json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28", "2025-11-25"], "capabilities": {"tools": {}},
+        "ttlMs": 60_000, "cacheScope": "private", "serverInfo": {"name": "odd", "version": "1"}, "instructions": "Text",
+    })
+}
+
+/// Method and parameters of a message.
+fn sound_message(random: &mut Random) -> (&'static str, Value) {
+    let text = json!({"type": "text", "text": "hello"});
+    let form = json!({
+        "type": "object", "required": ["color"], "properties": {
+            "color": {"type": "string", "enum": ["red", "green"], "enumNames": ["Red", "Green"]},
+            "count": {"type": "integer", "minimum": 1, "default": 2},
+            "many": {"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}},
+        },
+    });
+    match random.below(16) {
+        0 => (
+            "notifications/progress",
+            json!({"progressToken": 1, "progress": 1, "total": 2, "message": "half"}),
+        ),
+        1 => ("notifications/message", json!({"level": "info", "logger": "a", "data": {"text": "hello"}})),
+        2 => ("notifications/tools/list_changed", json!({})),
+        3 => ("notifications/resources/list_changed", json!({})),
+        4 => ("notifications/resources/updated", json!({"uri": "demo://1"})),
+        5 => ("notifications/prompts/list_changed", json!({})),
+        6 => ("notifications/cancelled", json!({"requestId": "one", "reason": "enough"})),
+        7 => ("notifications/elicitation/complete", json!({"elicitationId": "1"})),
+        8 => ("notifications/unheard/of", json!({"a": [1]})),
+        9 => ("ping", json!({})),
+        10 => ("roots/list", json!({"_meta": {"progressToken": 1}})),
+        11 => (
+            "sampling/createMessage",
+            json!({"messages": [{"role": "user", "content": text}], "maxTokens": 10, "modelPreferences": {"hints": []}}),
+        ),
+        12 => ("elicitation/create", json!({"mode": "form", "message": "Which?", "requestedSchema": form})),
+        13 => ("elicitation/create", json!({"message": "Which?", "requestedSchema": form})),
+        14 => (
+            "elicitation/create",
+            json!({"mode": "url", "message": "Go", "url": "https://example.com/in", "elicitationId": "1"}),
+        ),
+        _ => ("unheard/of", json!({"a": [1]})),
+    }
 }
 
 /// One change somewhere.

@@ -1,7 +1,7 @@
 //! A small MCP server on stdin and stdout that does as it is told, wrong things too. Written against the protocol, not
 //! with an SDK: what two programs of one author misunderstand in the same way shows nowhere else.
 
-use super::any_reply;
+use super::any_reply::{CALL_ID, ReplyKind, any_reply, bytes_of};
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +23,8 @@ pub fn serve_if_wanted() {
         era: variable("ERA"),
         has_grown: AtomicBool::new(false),
         answers: Mutex::default(),
+        odd_list: Mutex::default(),
+        lists: AtomicU64::new(0),
         asked: AtomicU64::new(0),
     });
     server.note("started");
@@ -51,7 +53,11 @@ struct Server {
     era: String,
     has_grown: AtomicBool,
     /// Answers to our own requests.
-    answers: Mutex<Vec<(String, Value)>>,
+    answers: Mutex<Vec<Value>>,
+    /// Seed of the reply that comes first to a request for this page, 0 or 1.
+    odd_list: Mutex<Option<(u64, u64)>>,
+    /// Number of the odd list, by which the sound one after it is known.
+    lists: AtomicU64,
     asked: AtomicU64,
 }
 
@@ -62,11 +68,19 @@ impl Server {
 
     fn take(self: Arc<Self>, message: Value) {
         let id = message["id"].clone();
-        match message["method"].as_str() {
-            None => {
-                let key = id.as_str().unwrap_or_default().to_owned();
-                self.answers.lock().unwrap().push((key, message["result"].clone()));
+        for (method, order, kind) in [
+            ("initialize", "ODD_INITIALIZE", ReplyKind::Initialize),
+            ("server/discover", "ODD_DISCOVER", ReplyKind::Discover),
+        ] {
+            // The sound one follows, for whoever passes over what is no reply.
+            if message["method"] == method
+                && let Ok(seed) = variable(order).parse()
+            {
+                send_raw(&bytes_of(&any_reply(seed, kind).line, &id));
             }
+        }
+        match message["method"].as_str() {
+            None => self.answers.lock().unwrap().push(message),
             Some(_) if self.era == "mute" => {}
             Some("server/discover") if self.era == "modern" => {
                 let capabilities = json!({"tools": {}});
@@ -89,6 +103,11 @@ impl Server {
                 );
             }
             Some("tools/list") => {
+                let page = u64::from(!message["params"]["cursor"].is_null());
+                let odd = self.odd_list.lock().unwrap().take_if(|(_, odd)| *odd == page);
+                if let Some((seed, _)) = odd {
+                    send_raw(&bytes_of(&any_reply(seed, ReplyKind::List).line, &id));
+                }
                 // Two pages.
                 let tools = self.tools();
                 let (first, second) = tools.split_at(2);
@@ -98,6 +117,10 @@ impl Server {
                         send_result(&id, json!({"tools": first, "nextCursor": "2"}));
                     }
                     Some(_) => send_result(&id, json!({"tools": second})),
+                }
+                if let Some((seed, _)) = odd {
+                    self.lists.store(seed + 1, Ordering::SeqCst);
+                    notify("notifications/tools/list_changed", json!({}));
                 }
             }
             Some("tools/call") => {
@@ -154,10 +177,16 @@ impl Server {
             "deep_answer",
             "wrong_id",
             "raw",
+            "talk",
+            "relist",
         ];
         tools.extend(plain.map(|name| json!({"name": name, "inputSchema": nothing})));
         if has_grown {
             tools.push(json!({"name": "newcomer", "inputSchema": nothing}));
+        }
+        let lists = self.lists.load(Ordering::SeqCst);
+        if lists > 0 {
+            tools.push(json!({"name": format!("list_{}", lists - 1), "inputSchema": nothing}));
         }
         if let Ok(Value::Array(odd)) = serde_json::from_str(&variable("ODD_TOOLS")) {
             tools.extend(odd);
@@ -227,10 +256,24 @@ impl Server {
                 text("for a number");
             }
             "raw" => {
-                send_raw(&any_reply::bytes_of(arguments["line"].as_str().unwrap_or_default(), id));
+                send_raw(&bytes_of(arguments["line"].as_str().unwrap_or_default(), id));
                 if arguments["then"] == true {
                     text("afterwards");
                 }
+            }
+            "talk" => {
+                send_raw(&bytes_of(arguments["line"].as_str().unwrap_or_default(), id));
+                let wanted = &arguments["await"];
+                if !wanted.is_null() {
+                    self.answer_to(if wanted == CALL_ID { id } else { wanted });
+                }
+                text("afterwards");
+            }
+            "relist" => {
+                let order = |name: &str| arguments[name].as_u64().unwrap_or_default();
+                *self.odd_list.lock().unwrap() = Some((order("seed"), order("page")));
+                text("changed");
+                notify("notifications/tools/list_changed", json!({}));
             }
             "flood" => text(&"x".repeat(17 * 1024 * 1024)),
             "environment" => {
@@ -301,15 +344,20 @@ impl Server {
     fn ask(&self, params: Value) -> Value {
         let key = format!("ask-{}", self.asked.fetch_add(1, Ordering::SeqCst));
         send(&json!({"jsonrpc": "2.0", "id": key, "method": "elicitation/create", "params": params}));
+        self.answer_to(&json!(key))["result"].take()
+    }
+
+    /// The answer to a request of ours.
+    fn answer_to(&self, id: &Value) -> Value {
         loop {
             let answered = {
                 let mut answers = self.answers.lock().unwrap();
-                let at = answers.iter().position(|(id, _)| *id == key);
-                at.map(|at| answers.remove(at).1)
+                let at = answers.iter().position(|answer| answer["id"] == *id);
+                at.map(|at| answers.remove(at))
             };
             match answered {
                 Some(answer) => return answer,
-                None => std::thread::sleep(Duration::from_millis(5)),
+                None => std::thread::sleep(Duration::from_millis(1)),
             }
         }
     }

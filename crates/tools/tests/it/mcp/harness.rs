@@ -48,20 +48,26 @@ impl McpHarness {
         Self::limited(name, settings, pins, limits()).await
     }
 
-    pub async fn limited(name: &str, mut settings: McpServer, pins: PinStore, limits: McpLimits) -> Self {
+    pub async fn limited(name: &str, settings: McpServer, pins: PinStore, limits: McpLimits) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let ping = tool("own.ping", "Answers pong", |_: NoArguments, _| async { "pong" });
+        let toolbox = Toolbox::new([Arc::new(ping.agent_callable()) as Arc<dyn Tool>]).unwrap();
+        let harness = Self { toolbox, name: name.to_owned(), folder };
+        harness.add(name, settings, pins, limits);
+        harness
+    }
+
+    /// One more server.
+    pub fn add(&self, name: &str, mut settings: McpServer, pins: PinStore, limits: McpLimits) {
         if settings.url.is_none() {
-            settings.env.insert("FAKE_FOLDER".into(), folder.path().to_str().unwrap().into());
+            settings.env.insert("FAKE_FOLDER".into(), self.folder.path().to_str().unwrap().into());
         }
         let mut spawn_context = SpawnContext::of_this_process();
         for (name, value) in [("OF_OURS", "of ours alone"), ("SECRET_KEY", "s3cret"), ("ALLOWED", "yes")] {
             spawn_context.environment.insert(name.into(), value.into());
         }
         let source = McpSource::new(name, settings, spawn_context, pins).unwrap().limits(limits);
-        let ping = tool("own.ping", "Answers pong", |_: NoArguments, _| async { "pong" });
-        let toolbox = Toolbox::new([Arc::new(ping.agent_callable()) as Arc<dyn Tool>]).unwrap();
-        toolbox.add(Arc::new(source));
-        Self { toolbox, name: name.to_owned(), folder }
+        self.toolbox.add(Arc::new(source));
     }
 
     pub async fn stop(self) {
@@ -81,11 +87,17 @@ impl McpHarness {
     }
 
     pub fn prepared(&self, method: &str, arguments: Value) -> (ToolInvocation, CancellationToken) {
-        let call = ToolInvocation::new(
-            "call_1",
-            format!("{}.{method}", self.name),
-            CallArguments::from_value(arguments),
-        );
+        self.prepared_at(&self.name, method, arguments)
+    }
+
+    pub fn prepared_at(
+        &self,
+        server: &str,
+        method: &str,
+        arguments: Value,
+    ) -> (ToolInvocation, CancellationToken) {
+        let arguments = CallArguments::from_value(arguments);
+        let call = ToolInvocation::new("call_1", format!("{server}.{method}"), arguments);
         let cancel = call.cancel.clone();
         (call, cancel)
     }

@@ -1,7 +1,7 @@
 //! A strict server over HTTP with sessions: a request without the current session is answered with 404, as the protocol has
 //! it. It forgets its session on request, as one that was restarted, and answers with anything.
 
-use super::any_reply::{any_reply, bytes_of};
+use super::any_reply::{CALL_ID, ReplyKind, any_reply, bytes_of};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,6 +33,12 @@ pub struct HttpServer {
 #[derive(Default)]
 pub struct ServerState {
     pub list: HttpList,
+    /// Request of the handshake that gets the reply of this seed.
+    pub odd_handshake: Option<(&'static str, u64)>,
+    /// Id of a request of ours that is not answered yet.
+    pub awaited: Option<Value>,
+    /// The handshake was that of the revision without sessions.
+    is_stateless: bool,
     pub url: String,
     /// Sessions that were begun; the last one counts, unless it is forgotten.
     pub sessions: usize,
@@ -132,6 +138,14 @@ impl HttpServer {
         if method == "initialize" {
             state.sessions += 1;
             state.is_forgotten = false;
+        }
+        if let Some((odd, seed)) = state.odd_handshake.filter(|(odd, _)| *odd == method) {
+            state.is_stateless = odd == "server/discover";
+            let kind = if state.is_stateless { ReplyKind::Discover } else { ReplyKind::Initialize };
+            return Some(Answer("200 OK", "application/json", bytes_of(&any_reply(seed, kind).line, id)));
+        }
+        if method == "initialize" {
+            state.is_stateless = false;
             return json(json!({
                 "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
                 "serverInfo": {"name": "strict", "version": "1"},
@@ -141,20 +155,24 @@ impl HttpServer {
             return Some(Answer("405 Method Not Allowed", "text/plain", Vec::new()));
         }
         let session = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
-        if session != Some(&state.sessions.to_string()) || state.is_forgotten {
+        let is_current = session == Some(&state.sessions.to_string()) && !state.is_forgotten;
+        if !is_current && !state.is_stateless {
             return Some(Answer("404 Not Found", "text/plain", Vec::new()));
+        }
+        if method.is_empty() && state.awaited.as_ref() == Some(id) {
+            state.awaited = None;
         }
         match method {
             "tools/list" => {
                 state.pages += 1;
                 let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
-                let mut tools = vec![tool("echo"), tool("hang"), tool("refuse"), tool("raw")];
+                let mut tools = vec![tool("echo"), tool("hang"), tool("refuse"), tool("raw"), tool("talk")];
                 let is_first = message["params"]["cursor"].is_null();
                 match (state.list.clone(), is_first) {
                     (HttpList::Sound, _) => json(json!({"tools": tools})),
                     (HttpList::AnySecondPage(_), true) => json(json!({"tools": tools, "nextCursor": "two"})),
                     (HttpList::AnySecondPage(seed), false) => {
-                        let reply = any_reply(seed, true);
+                        let reply = any_reply(seed, ReplyKind::List);
                         Some(Answer("200 OK", "application/json", bytes_of(&reply.line, id)))
                     }
                     (HttpList::SameCursor, _) => json(json!({"tools": tools, "nextCursor": "one"})),
@@ -172,6 +190,16 @@ impl HttpServer {
                 match name {
                     "hang" => None,
                     "refuse" => Some(Answer("500 Internal Server Error", "text/plain", b"no".to_vec())),
+                    "talk" => {
+                        let wanted = &arguments["await"];
+                        let wanted = if wanted == CALL_ID { id } else { wanted };
+                        state.awaited = Some(wanted.clone()).filter(|id| !id.is_null());
+                        let message = bytes_of(arguments["line"].as_str().unwrap_or_default(), id);
+                        let result = json!({"content": [{"type": "text", "text": "afterwards"}]});
+                        let reply = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+                        let events = [&b"data: "[..], &message, b"\n\ndata: ", reply.as_bytes(), b"\n\n"];
+                        Some(Answer("200 OK", "text/event-stream", events.concat()))
+                    }
                     "raw" => {
                         let bytes = bytes_of(arguments["line"].as_str().unwrap_or_default(), id);
                         match arguments["kind"].as_str() {

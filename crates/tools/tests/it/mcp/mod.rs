@@ -4,6 +4,7 @@
 #![cfg(all(feature = "mcp", unix))]
 
 mod any_reply;
+mod any_server;
 mod fake;
 pub mod harness;
 mod http_server;

@@ -1,6 +1,6 @@
 //! One odd thing from a server costs that thing alone.
 
-use super::any_reply::{AnyReply, any_reply};
+use super::any_reply::{AnyReply, ReplyKind, any_reply};
 use super::harness::{McpHarness, fake_server, has, is_up, pass};
 use super::http_server::{HttpList, HttpServer};
 use super::{HOUR_MS, messages, soon, text};
@@ -12,12 +12,12 @@ use throughline_wire::CallOutcome;
 /// Replies in a normal run. `cargo xtask verify --only mcp` sends more.
 const REPLIES: u64 = 300;
 
-fn replies() -> u64 {
+pub(super) fn replies() -> u64 {
     let count = std::env::var("THROUGHLINE_MCP_REPLIES").ok();
     count.map_or(REPLIES, |count| count.parse().expect("THROUGHLINE_MCP_REPLIES is a number"))
 }
 
-async fn http_harness(server: &HttpServer, timeout_ms: u64) -> McpHarness {
+pub(super) async fn http_harness(server: &HttpServer, timeout_ms: u64) -> McpHarness {
     let url = Some(server.state().url.clone());
     let total_timeout_ms = 2 * timeout_ms;
     let era = ProtocolEra::V2025_11_25;
@@ -28,7 +28,7 @@ async fn http_harness(server: &HttpServer, timeout_ms: u64) -> McpHarness {
     harness
 }
 
-async fn echoes(harness: &McpHarness, after: &str) {
+pub(super) async fn echoes(harness: &McpHarness, after: &str) {
     let outcome = harness.call("echo", json!({"text": "still there"})).await;
     assert!(
         matches!(&outcome, CallOutcome::Done(output) if output.text == "still there"),
@@ -52,7 +52,7 @@ async fn no_reply_of_a_program_costs_more_than_its_own_call() {
     let harness = McpHarness::start(fake_server(&[])).await;
     harness.until(is_up).await;
     for seed in 0..replies() {
-        let reply = any_reply(seed, false);
+        let reply = any_reply(seed, ReplyKind::Call);
         // What is no reply is passed over, and the one after it counts.
         let outcome = costs_itself_alone(&harness, &reply, json!({"line": reply.line, "then": true})).await;
         let is_ignored = matches!(&outcome, CallOutcome::Done(output) if output.text == "afterwards");
@@ -67,7 +67,7 @@ async fn no_reply_over_http_costs_more_than_its_own_call() {
     let server = HttpServer::start().await;
     let harness = http_harness(&server, 50_000).await;
     for seed in 0..replies() {
-        let reply = any_reply(seed, false);
+        let reply = any_reply(seed, ReplyKind::Call);
         let kind = ["json", "events", "text"][(seed % 3) as usize];
         costs_itself_alone(&harness, &reply, json!({"line": reply.line, "kind": kind})).await;
     }
@@ -88,7 +88,7 @@ async fn no_page_of_a_list_costs_more_than_itself() {
         // Its status is a reason to ask for the list.
         harness.call("refuse", json!({})).await;
         soon(server.until(|state| state.pages >= before + 2)).await;
-        echoes(&harness, &any_reply(seed, true).line).await;
+        echoes(&harness, &any_reply(seed, ReplyKind::List).line).await;
     }
     assert_eq!(server.state().sessions, 1, "the connection was made again");
     for tool in ["echo", "hang", "refuse", "raw"] {
