@@ -117,6 +117,9 @@ impl SourceCopy {
             .args(words.iter().copied().chain(tests.split(' ')))
             .inside(&self.sources)
             .env("CARGO_TARGET_DIR", &self.builds)
+            // A line has changed, and all crates above it are built again.
+            .env("CARGO_INCREMENTAL", "1")
+            .env("CARGO_PROFILE_DEV_DEBUG", "none")
             .output()
     }
 }

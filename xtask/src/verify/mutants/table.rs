@@ -197,6 +197,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         tests: MCP,
     },
     Mutant {
+        title: "a request of the server with odd parameters is not answered",
+        file: "crates/tools/src/mcp/lenient/notification.rs",
+        original: "            request.as_object_mut()?.remove(\"params\");\n",
+        replaced: "",
+        tests: MCP,
+    },
+    Mutant {
         title: "a result needs `content`",
         file: "crates/tools/src/mcp/lenient/result.rs",
         original: "fields.remove(\"content\").unwrap_or_default()",
