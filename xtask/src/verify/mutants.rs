@@ -58,9 +58,14 @@ pub(crate) fn mutants() -> Result<ProofOutcome> {
     }
     let mut survivors = Vec::new();
     for mutant in MUTANTS {
-        let is_caught = copy.catches(mutant).with_context(|| mutant.title)?;
-        println!("    {}: {}", if is_caught { "caught" } else { "SURVIVED" }, mutant.title);
-        survivors.extend((!is_caught).then_some(mutant.title));
+        let caught = copy.catches(mutant);
+        let what = match &caught {
+            Ok(true) => "caught".to_owned(),
+            Ok(false) => "SURVIVED".to_owned(),
+            Err(error) => format!("{error:#}"),
+        };
+        println!("    {what}: {}", mutant.title);
+        survivors.extend((!caught.is_ok_and(|is_caught| is_caught)).then_some(mutant.title));
     }
     let count = MUTANTS.len();
     if !survivors.is_empty() {

@@ -151,7 +151,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         title: "one odd definition costs the list",
         file: "crates/tools/src/mcp/lenient/tools.rs",
         original: "Err(fault) => faults.push(fault),",
-        replaced: "Err((_, fault)) => return Err(fault),",
+        replaced: "Err(fault) => {\n                faults.push(fault);\n                return Err(\"odd\".to_owned());\n            }",
         tests: MCP,
     },
     Mutant {

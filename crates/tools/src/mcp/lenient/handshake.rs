@@ -67,8 +67,15 @@ mod tests {
             result[field] = value;
             result
         };
+        let without = |field: &str| {
+            let mut result = sound.clone();
+            result.as_object_mut().unwrap().remove(field);
+            result
+        };
         for odd in [
             sound.clone(),
+            without("capabilities"),
+            without("serverInfo"),
             with("capabilities", Value::Null),
             with("capabilities", json!({"tools": true, "logging": 7})),
             with("serverInfo", Value::Null),
@@ -79,7 +86,9 @@ mod tests {
             let ServerResult::InitializeResult(read) = read_initialize(odd.clone()) else { panic!("{odd}") };
             assert_eq!(read.protocol_version.as_str(), "2025-11-25", "{odd}");
         }
-        for none in [with("protocolVersion", Value::Null), json!("hello"), json!({})] {
+        for none in
+            [without("protocolVersion"), with("protocolVersion", Value::Null), json!("hello"), json!({})]
+        {
             assert!(matches!(read_initialize(none.clone()), ServerResult::CustomResult(_)), "{none}");
         }
     }
