@@ -10,4 +10,3 @@ mod dialects;
 mod fold_vectors;
 mod optional_fields;
 mod server;
-mod tool_schemas;

@@ -1,6 +1,7 @@
 //! Every dialect, and every upstream that is known by name, each with its strict fake: what is sent to it, and whether it takes
 //! that.
 
+use serde_json::Value;
 use throughline::providers::{self, KnownProvider};
 use throughline_testkit::{FakeDialect, ReceivedRequest, SeenRequest, UpstreamHabits};
 use throughline_wire::{Dialect, EncodedRequest, ModelRequest, TransferMode, UpstreamProfile, encode};
@@ -67,6 +68,15 @@ impl KnownUpstream {
             body: encoded.body.to_string().into_bytes(),
         };
         fake.read(&received, &self.habits).map_err(|refusal| refusal.to_string())
+    }
+
+    /// Two requests of the same key are read alike: they differ in the name of the model, and the upstreams not in their rules.
+    pub fn reading_key(&self, encoded: &EncodedRequest) -> String {
+        let mut body = encoded.body.clone();
+        if let Some(model) = body.get_mut("model") {
+            *model = Value::Null;
+        }
+        format!("{} {:?} {body}", self.dialect, self.habits)
     }
 
     /// The same, of a request in no dialect's form.

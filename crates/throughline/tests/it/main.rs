@@ -37,6 +37,7 @@ mod sources;
 mod stored_conversation;
 mod text_mode;
 mod tokens;
+mod tool_schemas;
 mod turns;
 mod voices;
 mod whole_fallback;
