@@ -17,20 +17,23 @@ fn tool() -> ToolDefinition {
 }
 
 /// A request with one call of the tool in its history.
-fn asking(arguments: &Value) -> ModelRequest {
+fn asking(tool: &ToolDefinition, arguments: &Value) -> ModelRequest {
     let step = closed("", vec![(call("t.1", Some("u"), "list", arguments.clone()), done("ok"))]);
-    ModelRequest { tools: vec![tool()], ..request("m", vec![user("go"), Message::Step(step)]) }
+    ModelRequest { tools: vec![tool.clone()], ..request("m", vec![user("go"), Message::Step(step)]) }
 }
 
-/// The arguments of that call as they are sent.
-fn sent(dialect: Dialect, arguments: &Value) -> Value {
-    let encoded =
-        encode(dialect, &asking(arguments), &UpstreamProfile::default(), TransferMode::Stream).unwrap();
+/// The properties of the tool and the arguments of that call as they are sent.
+fn sent(dialect: Dialect, tool: &ToolDefinition, arguments: &Value) -> (Value, Value) {
+    let request = asking(tool, arguments);
+    let encoded = encode(dialect, &request, &UpstreamProfile::default(), TransferMode::Stream).unwrap();
     let content = &encoded.body["messages"][1]["content"][0];
-    match dialect {
-        Dialect::BedrockConverse => content["toolUse"]["input"].clone(),
-        _ => content["input"].clone(),
-    }
+    let (schema, input) = match dialect {
+        Dialect::BedrockConverse => {
+            ("/toolConfig/tools/0/toolSpec/inputSchema/json", &content["toolUse"]["input"])
+        }
+        _ => ("/tools/0/input_schema", &content["input"]),
+    };
+    (encoded.body.pointer(schema).unwrap()["properties"].clone(), input.clone())
 }
 
 /// A stream of Anthropic's with these arguments in pieces of so many characters.
@@ -58,9 +61,9 @@ fn stream(arguments: &Value, piece: usize) -> String {
 }
 
 /// The sealed arguments, and the text that their pieces add up to.
-fn received(arguments: &Value, piece: usize) -> (Value, String) {
+fn received(tool: &ToolDefinition, arguments: &Value, piece: usize) -> (Value, String) {
     let options = DecodeOptions {
-        argument_names: ArgumentNames::of(Dialect::Anthropic, &[tool()]),
+        argument_names: ArgumentNames::of(Dialect::Anthropic, std::slice::from_ref(tool)),
         ..DecodeOptions::default()
     };
     let mut decoder = StepDecoder::new(Dialect::Anthropic, options);
@@ -78,16 +81,22 @@ fn received(arguments: &Value, piece: usize) -> (Value, String) {
     (sealed.value, text)
 }
 
-fn check(arguments: Value) {
+#[track_caller]
+fn check(tool: &ToolDefinition, arguments: Value) {
     for dialect in [Dialect::Anthropic, Dialect::BedrockAnthropic, Dialect::BedrockConverse] {
-        let wire = sent(dialect, &arguments);
+        let (properties, wire) = sent(dialect, tool, &arguments);
         let is_taken = |name: &String| {
             (1..=64).contains(&name.len())
                 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
         };
-        assert!(wire.as_object().unwrap().keys().all(is_taken), "{dialect}: {wire}");
-        for piece in [1, 7, 1_000] {
-            let (back, text) = received(&wire, piece);
+        assert!(properties.as_object().unwrap().keys().all(is_taken), "{dialect}: {properties}");
+        let own = tool.parameters["properties"].as_object().unwrap();
+        assert_eq!(properties.as_object().unwrap().len(), own.len(), "{dialect}: no two become one");
+        for name in wire.as_object().unwrap().keys() {
+            assert!(properties.get(name).is_some() || name == "unknown", "{dialect}: {name} in {wire}");
+        }
+        for piece in [1, 2, 7, 1_000] {
+            let (back, text) = received(tool, &wire, piece);
             assert_eq!(back, arguments, "{dialect}, pieces of {piece}");
             assert_eq!(text, arguments.to_string(), "{dialect}, pieces of {piece}");
         }
@@ -97,10 +106,11 @@ fn check(arguments: Value) {
 #[test]
 fn arguments_go_out_and_come_back_under_their_own_names() {
     check(
+        &tool(),
         json!({"filter[app]": "x", "$top": {"$top": 1}, "城市": ["城市"], "limit": 3, "": null, "filter_app_": "y"}),
     );
-    check(json!({}));
-    check(json!({"limit": "\"filter_app__2\":1,{[", "城市": "\\"}));
+    check(&tool(), json!({}));
+    check(&tool(), json!({"limit": "\"filter_app__2\":1,{[", "城市": "\\"}));
 }
 
 #[test]
@@ -112,6 +122,7 @@ fn other_dialects_send_every_name_as_it_is() {
     }
 }
 
+/// A value as a client writes one, with the members of any object; texts have what JSON escapes.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -121,17 +132,72 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 20, 4, |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            proptest::collection::btree_map(r#"[a-z$城\\"]{0,4}|filter_app__2|_top"#, inner, 0..4)
-                .prop_map(|members| members.into_iter().collect::<serde_json::Map<_, _>>().into()),
+            proptest::collection::btree_map(any_name(), inner, 0..4).prop_map(object),
         ]
+    })
+}
+
+fn object(members: impl IntoIterator<Item = (String, Value)>) -> Value {
+    members.into_iter().collect::<serde_json::Map<_, _>>().into()
+}
+
+/// Names that are one another on the wire, or one of them for another.
+const ALIKE: [&str; 9] =
+    ["a[b]", "a(b)", "a b ", "a_b_", "a_b__2", "a_b__3", "argument_1", "argument_2", "properties"];
+
+/// Names that are taken as they are, names that are not, and those that become each other.
+fn any_name() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z]{1,3}",
+        r#"[a-c$\[\]\\"_.城 /]{0,5}"#,
+        proptest::sample::select(&ALIKE[..]).prop_map(str::to_owned),
+        "[a$]{63,67}",
+    ]
+}
+
+/// The schema of an argument, and a value that fits it.
+fn any_argument() -> impl Strategy<Value = (Value, Value)> {
+    let leaf = prop_oneof![
+        any_json().prop_map(|value| (json!({}), value)),
+        "[a-z城\"]{0,6}".prop_map(|text| (json!({"type": "string", "description": "A text."}), json!(text))),
+        any::<i32>().prop_map(|number| (json!({"type": "integer"}), json!(number))),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            proptest::collection::btree_map(any_name(), inner.clone(), 0..4).prop_map(object_argument),
+            (inner, 0..3_usize).prop_map(|((schema, value), count)| {
+                (json!({"type": "array", "items": schema}), vec![value; count].into())
+            }),
+        ]
+    })
+}
+
+fn object_argument(members: impl IntoIterator<Item = (String, (Value, Value))>) -> (Value, Value) {
+    let members: Vec<_> = members.into_iter().collect();
+    let schemas = members.iter().map(|(name, (schema, _))| (name.clone(), schema.clone()));
+    let required: Vec<&String> = members.iter().map(|(name, _)| name).collect();
+    let schema = json!({"type": "object", "properties": object(schemas), "required": required});
+    (schema, object(members.into_iter().map(|(name, (_, value))| (name, value))))
+}
+
+/// A tool, and arguments of a call of it. Some are left out, and one may be there that the schema does not know.
+fn any_tool_and_arguments() -> impl Strategy<Value = (ToolDefinition, Value)> {
+    let arguments = proptest::collection::btree_map(any_name(), (any_argument(), any::<bool>()), 0..6);
+    let unknown = proptest::option::of(any_json());
+    (arguments, unknown).prop_map(|(arguments, unknown)| {
+        let given = arguments.iter().filter(|(_, (_, is_given))| *is_given);
+        let given = given.map(|(name, ((_, value), _))| (name.clone(), value.clone()));
+        let unknown = unknown.map(|value| ("unknown".to_owned(), value));
+        let given = object(given.chain(unknown).collect::<Vec<_>>());
+        let (schema, _) =
+            object_argument(arguments.into_iter().map(|(name, (argument, _))| (name, argument)));
+        (ToolDefinition::new("list", "", schema), given)
     })
 }
 
 proptest! {
     #[test]
-    fn there_and_back_is_the_same(values in proptest::collection::vec((0..NAMES.len(), any_json()), 0..6)) {
-        let arguments: serde_json::Map<String, Value> =
-            values.into_iter().map(|(name, value)| (NAMES[name].to_owned(), value)).collect();
-        check(arguments.into());
+    fn there_and_back_is_the_same((tool, arguments) in any_tool_and_arguments()) {
+        check(&tool, arguments);
     }
 }
