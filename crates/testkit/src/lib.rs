@@ -55,8 +55,8 @@ pub use script::{
 };
 pub use seen::SeenRequest;
 pub use server::{
-    CallIdRule, ContentRule, FakeUpstream, FakeUpstreamHandle, ReasoningEchoRule, RoleRule, UnsupportedWords,
-    UpstreamHabits,
+    CallIdRule, ContentRule, FakeUpstream, FakeUpstreamHandle, ForcedCallRule, ReasoningEchoRule, RoleRule,
+    UnsupportedWords, UpstreamHabits,
 };
 
 /// The examples of the page run like those of the documentation.

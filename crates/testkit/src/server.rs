@@ -57,6 +57,8 @@ pub struct UpstreamHabits {
     pub unsupported: &'static [&'static str],
     /// Its words for one of them.
     pub unsupported_words: UnsupportedWords,
+    /// Rule for a call that is forced in Chat Completions.
+    pub forced_calls: ForcedCallRule,
 }
 
 impl UpstreamHabits {
@@ -71,18 +73,23 @@ impl UpstreamHabits {
         let standard = Self::default();
         match name {
             "openai" | "openai-responses" | "groq" => Self { tools_max: Some(128), ..standard },
+            "dashscope" => Self { forced_calls: ForcedCallRule::Dashscope, ..standard },
             "deepseek" => Self {
                 reasoning: ReasoningEchoRule::TurnsWithCalls,
                 content: ContentRule::PlainText,
+                forced_calls: ForcedCallRule::Deepseek,
                 ..standard
             },
             "moonshot" => Self {
                 reasoning: ReasoningEchoRule::Required,
                 tool_schemas: ToolSchemaRule::Moonshot,
                 content: ContentRule::NotEmpty,
+                forced_calls: ForcedCallRule::Moonshot,
                 ..standard
             },
-            "zhipu" => Self { content: ContentRule::NotEmpty, ..standard },
+            "zhipu" => {
+                Self { content: ContentRule::NotEmpty, forced_calls: ForcedCallRule::Zhipu, ..standard }
+            }
             "xai" => Self {
                 content: ContentRule::NotEmpty,
                 unsupported: &["presence_penalty", "frequency_penalty"],
@@ -113,6 +120,23 @@ pub enum UnsupportedWords {
     Openai,
     /// Those of xAI, which calls a `presence_penalty` `presencePenalty` (<https://github.com/open-webui/open-webui/issues/21266>).
     Xai,
+}
+
+/// Calls that an upstream lets a request force, in Chat Completions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForcedCallRule {
+    /// Any.
+    #[default]
+    Any,
+    /// None beside `enable_thinking: true`: DashScope (<https://github.com/cloudwego/eino/issues/994>).
+    Dashscope,
+    /// None while thinking is switched on: DeepSeek (<https://github.com/deepseek-ai/DeepSeek-V3/issues/1376>). Models that think
+    /// without being asked refuse it, too.
+    Deepseek,
+    /// The same: Kimi (<https://github.com/can1357/oh-my-pi/issues/1077>).
+    Moonshot,
+    /// None, and none can be forbidden: GLM (<https://github.com/vectorize-io/hindsight/issues/4246>).
+    Zhipu,
 }
 
 /// Order of messages that an upstream accepts.

@@ -207,7 +207,7 @@ pub(crate) fn read(
     };
     let mut seen = match route.dialect {
         FakeDialect::OpenaiChat => openai_chat::request::read(&body, blank, habits),
-        FakeDialect::OpenaiResponses => openai_responses::request::read(&body, blank),
+        FakeDialect::OpenaiResponses => openai_responses::request::read(&body, blank, habits),
         FakeDialect::Anthropic => anthropic::request::read(&body, blank),
         FakeDialect::Gemini => gemini::request::read(&body, blank),
         FakeDialect::Ollama => ollama::request::read(&body, blank),

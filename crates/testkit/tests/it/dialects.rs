@@ -416,6 +416,18 @@ fn known_upstreams_refuse_what_they_do_not_take() {
     let mut streamed = talk(json!([user("x".into())]));
     streamed["stream"] = true.into();
     streamed["stream_options"] = json!({"include_usage": true});
+    let forcing = |choice: &str, thinking: Value| {
+        let mut body = talk(json!([user("x".into())]));
+        let function = json!({"name": "f", "parameters": {"type": "object", "properties": {}}});
+        body["tools"] = json!([{"type": "function", "function": function}]);
+        body["tool_choice"] = match choice {
+            "f" => json!({"type": "function", "function": {"name": "f"}}),
+            choice => choice.into(),
+        };
+        body.as_object_mut().expect("an object").extend(thinking.as_object().expect("an object").clone());
+        body
+    };
+    let thinking = json!({"thinking": {"type": "enabled"}});
     for (name, body, words) in [
         ("deepseek", talk(json!([user(words("x"))])), "invalid type: sequence, expected a string"),
         (
@@ -429,6 +441,20 @@ fn known_upstreams_refuse_what_they_do_not_take() {
         ("mistral", streamed, "extra_forbidden"),
         ("llama.cpp", talk(json!([user("x".into()), user("y".into())])), "Conversation roles must alternate"),
         ("vllm", talk(json!([answer, user("y".into())])), "Conversation roles must alternate"),
+        (
+            "dashscope",
+            forcing("required", json!({"enable_thinking": true})),
+            "does not support being set to required or object in thinking mode",
+        ),
+        ("deepseek", forcing("f", thinking.clone()), "Thinking mode does not support this tool_choice"),
+        (
+            "moonshot",
+            forcing("required", thinking.clone()),
+            "tool_choice 'required' is incompatible with thinking enabled",
+        ),
+        ("moonshot", forcing("f", thinking), "tool_choice 'specified' is incompatible with thinking enabled"),
+        ("zhipu", forcing("required", json!({})), "Tool choice must be auto"),
+        ("zhipu", forcing("none", json!({})), "Tool choice must be auto"),
         ("devstral", user_after_result, "must alternate user and assistant roles except for tool calls"),
     ] {
         let request = ReceivedRequest {
@@ -439,6 +465,54 @@ fn known_upstreams_refuse_what_they_do_not_take() {
         let refusal = FakeDialect::OpenaiChat.read(&request, &UpstreamHabits::of(name)).expect_err(name);
         assert!(refusal.contains(words), "{name}: {refusal}");
         FakeDialect::OpenaiChat.read(&request, &UpstreamHabits::of("openai")).expect(name);
+    }
+}
+
+/// Lists of tools that are one too long.
+#[test]
+fn too_many_tools_are_refused() {
+    let tool =
+        |nth: usize| json!({"name": format!("f_{nth}"), "parameters": {"type": "object", "properties": {}}});
+    let chat = |count| {
+        let tools: Vec<Value> =
+            (0..count).map(|nth| json!({"type": "function", "function": tool(nth)})).collect();
+        json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": tools})
+    };
+    let responses = |count| {
+        let tools = (0..count).map(|nth| {
+            let mut tool = tool(nth);
+            tool["type"] = "function".into();
+            tool["strict"] = false.into();
+            tool
+        });
+        json!({"model": "m", "input": "x", "tools": tools.collect::<Vec<_>>()})
+    };
+    let gemini = |count| {
+        let functions: Vec<Value> = (0..count).map(|nth| json!({"name": format!("f_{nth}")})).collect();
+        json!({"contents": [{"parts": [{"text": "x"}]}], "tools": [{"functionDeclarations": functions}]})
+    };
+    let openai =
+        "array too long. Expected an array with maximum length 128, but got an array with length 129";
+    let google = "At most 512 function declarations can be specified.";
+    for (dialect, name, most, body, words) in [
+        (FakeDialect::OpenaiChat, "openai", 128, &chat as &dyn Fn(usize) -> Value, openai),
+        (FakeDialect::OpenaiResponses, "openai-responses", 128, &responses, openai),
+        (FakeDialect::Gemini, "gemini", 512, &gemini, google),
+    ] {
+        let read = |count| {
+            let path = path(dialect, "m");
+            let (path, query) = path.split_once('?').unwrap_or((&path, ""));
+            let request = ReceivedRequest {
+                path: path.to_owned(),
+                query: query.to_owned(),
+                body: body(count).to_string().into_bytes(),
+                ..ReceivedRequest::default()
+            };
+            dialect.read(&request, &UpstreamHabits::of(name))
+        };
+        read(most).unwrap();
+        let refusal = read(most + 1).unwrap_err();
+        assert!(refusal.contains(words), "{name}: {refusal}");
     }
 }
 

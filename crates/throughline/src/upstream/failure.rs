@@ -222,7 +222,7 @@ pub(crate) fn mentions_max_completion_tokens(status: u16, text: &str) -> bool {
 /// exclude one another goes is the order of the list.
 pub(crate) fn refused_setting(status: u16, text: &str, body: &Value) -> Option<&'static str> {
     /// Settings without which an answer is one as well.
-    const OPTIONAL: [&str; 21] = [
+    const OPTIONAL: [&str; 23] = [
         "top_k",
         "topK",
         "top_p",
@@ -237,6 +237,8 @@ pub(crate) fn refused_setting(status: u16, text: &str, body: &Value) -> Option<&
         "temperature",
         "parallel_tool_calls",
         "reasoning_effort",
+        "enable_thinking",
+        "thinking_budget",
         "verbosity",
         "service_tier",
         "safety_identifier",
@@ -246,7 +248,7 @@ pub(crate) fn refused_setting(status: u16, text: &str, body: &Value) -> Option<&
         "store",
     ];
     /// Words of a refusal that is about the setting, and not about its value alone.
-    const REFUSALS: [&str; 19] = [
+    const REFUSALS: [&str; 20] = [
         // OpenAI: "Unsupported parameter: 'temperature' is not supported with this model.", "Unsupported value: 'temperature' does
         // not support 0.2 with this model. Only the default (1) value is supported."; xAI: "Model grok-4 does not support
         // parameter presencePenalty.", "Argument not supported on this model: reasoning_effort".
@@ -269,8 +271,10 @@ pub(crate) fn refused_setting(status: u16, text: &str, body: &Value) -> Option<&
         "may only be set",
         "must be unset",
         "deprecated",
-        // Moonshot: "invalid temperature: only 1 is allowed for this model".
+        // Moonshot: "invalid temperature: only 1 is allowed for this model", "cannot specify both 'thinking' and
+        // 'reasoning_effort'" (HKUDS/nanobot#3939).
         "is allowed for this model",
+        "cannot specify both",
         // Gemini: "Penalty is not enabled for this model", "Unknown name \"topK\"".
         "not enabled",
         "incompatible",
@@ -494,7 +498,7 @@ mod tests {
     fn a_refused_setting_is_recognized_by_its_providers_words() {
         let chat = json!({
             "temperature": 0.2, "top_p": 0.9, "top_k": 5, "presence_penalty": 1, "frequency_penalty": 1,
-            "reasoning_effort": "low", "seed": 7,
+            "reasoning_effort": "low", "seed": 7, "enable_thinking": true,
         });
         let gemini = json!({"generationConfig": {"topK": 5, "presencePenalty": 1}});
         let responses = json!({"text": {"verbosity": "low"}});
@@ -520,6 +524,13 @@ mod tests {
             (&chat, "`temperature` and `top_p` cannot both be specified for this model.", Some("top_p")),
             (&chat, "`top_k` must be unset when thinking is enabled.", Some("top_k")),
             (&chat, "invalid temperature: only 1 is allowed for this model", Some("temperature")),
+            (&chat, "cannot specify both 'thinking' and 'reasoning_effort'", Some("reasoning_effort")),
+            // SiliconFlow (CherryHQ/cherry-studio#6642).
+            (
+                &chat,
+                "Value error, current model does not support parameter `enable_thinking`.",
+                Some("enable_thinking"),
+            ),
             (&chat, "Unsupported parameter: 'min_p'", None),
             (&chat, "Unsupported parameter: 'my_seed'", None),
             (&chat, "temperature: 3 is greater than the maximum of 2", None),

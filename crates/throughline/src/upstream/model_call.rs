@@ -207,9 +207,6 @@ impl UpstreamClient {
         let OpenedCall { clock, transfer, limits } = opening;
         loop {
             let mut profile = self.profile_for(&call.request.model);
-            if self.lacks_own_thinking(&call.request) {
-                profile.leave_out.insert("thinking".to_owned());
-            }
             profile.tool_choice_required &= call.tool_choice == ForcedChoice::Field;
             let encoded = encode(self.upstream.dialect, &call.request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
@@ -310,24 +307,6 @@ impl UpstreamClient {
             }
         }
         failure::is_failed_call(status, refusal) && call.after_failed_call.take()
-    }
-
-    /// True if the model does not go on with calls of the turn, because what it has thought in front of them is not sent back:
-    /// "Expected `thinking` or `redacted_thinking`, but found `tool_use`" (Anthropic, HTTP 400).
-    fn lacks_own_thinking(&self, request: &ModelRequest) -> bool {
-        const DIALECTS: [Dialect; 2] = [Dialect::Anthropic, Dialect::BedrockAnthropic];
-        let thinks =
-            request.settings.extra.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled");
-        let lacks_own = |message: &Message| match message {
-            Message::Step(step) => {
-                let state = step.provider_state.as_ref().filter(|_| step.model == request.model);
-                !step.calls.is_empty() && state.is_none_or(|state| !DIALECTS.contains(&state.dialect))
-            }
-            Message::User(_) => false,
-        };
-        thinks
-            && DIALECTS.contains(&self.upstream.dialect)
-            && request.messages[turn_start(request)..].iter().any(lacks_own)
     }
 
     /// The same for a refusal that came inside an answer with status 200, before anything else.

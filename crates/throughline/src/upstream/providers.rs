@@ -106,7 +106,12 @@ pub fn all() -> Vec<KnownProvider> {
         KnownProvider {
             // With `clear_thinking: false` the whole sequence must come back unmodified.
             // https://docs.z.ai/guides/capabilities/thinking-mode
-            profile: with_reasoning_echo(ReasoningEcho::ReasoningContent),
+            // "Tool choice must be auto" (HTTP 400; vectorize-io/hindsight#4246).
+            profile: UpstreamProfile {
+                tool_choice_required: false,
+                tool_choice_none: false,
+                ..with_reasoning_echo(ReasoningEcho::ReasoningContent)
+            },
             ..chat_completions("zhipu", "Zhipu (GLM)", "https://open.bigmodel.cn/api/paas/v4", Some("BIGMODEL_API_KEY"))
                 .with_key_url("https://open.bigmodel.cn/usercenter/apikeys").with_note(
                     "Outside China: base_url = \"https://api.z.ai/api/paas/v4\", key_env = \"ZAI_API_KEY\".",

@@ -50,6 +50,9 @@ const SCHEMA_FIELDS: &[&str] = &[
     "maximum",
 ];
 
+/// Most functions of a request (google-gemini/gemini-cli#19083).
+const FUNCTIONS_MAX: usize = 512;
+
 /// Accepted in place of a signature on calls that another model made.
 const SENTINEL: &str = "skip_thought_signature_validator";
 
@@ -141,6 +144,12 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
             let description = function.get_text("description")?.unwrap_or_default().into();
             tools.push(SeenTool { name: text.into(), description, parameters });
         }
+    }
+    if tools.len() > FUNCTIONS_MAX {
+        return Err(RequestRefusal::new(format!(
+            "The GenerateContentRequest proto is invalid:\n  * tools[0].function_declarations: [FIELD_INVALID] At most \
+             {FUNCTIONS_MAX} function declarations can be specified."
+        )));
     }
     match first_duplicate(tools.iter().map(|tool| tool.name.as_str())) {
         Some(name) => Err(RequestRefusal::new(format!("Duplicate function declaration found: {name}"))),

@@ -5,7 +5,9 @@ use crate::dialect::tool_schema::{self, ToolSchemaRule};
 use crate::seen::{
     ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
 };
-use crate::server::{CallIdRule, ContentRule, ReasoningEchoRule, RoleRule, UnsupportedWords, UpstreamHabits};
+use crate::server::{
+    CallIdRule, ContentRule, ForcedCallRule, ReasoningEchoRule, RoleRule, UnsupportedWords, UpstreamHabits,
+};
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
@@ -143,6 +145,7 @@ pub(crate) fn read(
     }
     seen.tools = root.get("tools").map(|at| tools(&at, habits)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(&root, &seen.tools)?;
+    check_forced_call(&root, &seen.tool_choice, habits.forced_calls)?;
     let list = root.require("messages")?;
     check_roles(&list, habits.roles)?;
     check_reasoning(&list, habits.reasoning)?;
@@ -188,7 +191,7 @@ fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<S
     }
 }
 
-fn items_up_to<'a>(list: &RequestNode<'a>, most: usize) -> RequestResult<Vec<RequestNode<'a>>> {
+pub(crate) fn items_up_to<'a>(list: &RequestNode<'a>, most: usize) -> RequestResult<Vec<RequestNode<'a>>> {
     let items = list.non_empty_items()?;
     let count = items.len();
     if count > most {
@@ -220,6 +223,28 @@ fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoic
             Ok(SeenChoice::Named(name.into()))
         }
     }
+}
+
+fn check_forced_call(root: &RequestNode<'_>, choice: &SeenChoice, rule: ForcedCallRule) -> RequestResult<()> {
+    let is_forced = matches!(choice, SeenChoice::Required | SeenChoice::Named(_));
+    let is_on = root.value["enable_thinking"] == true;
+    let thinks = root.value["thinking"]["type"].as_str().is_some_and(|kind| kind != "disabled");
+    let words = match rule {
+        ForcedCallRule::Dashscope if is_forced && is_on => {
+            "<400> InternalError.Algo.InvalidParameter: The tool_choice parameter does not support being set to required \
+             or object in thinking mode"
+        }
+        ForcedCallRule::Deepseek if is_forced && thinks => "Thinking mode does not support this tool_choice",
+        ForcedCallRule::Moonshot if thinks && *choice == SeenChoice::Required => {
+            "tool_choice 'required' is incompatible with thinking enabled"
+        }
+        ForcedCallRule::Moonshot if thinks && is_forced => {
+            "tool_choice 'specified' is incompatible with thinking enabled"
+        }
+        ForcedCallRule::Zhipu if *choice != SeenChoice::Auto => "Tool choice must be auto",
+        _ => return Ok(()),
+    };
+    Err(RequestRefusal::new(words))
 }
 
 fn role_of<'a>(message: &RequestNode<'a>) -> &'a str {

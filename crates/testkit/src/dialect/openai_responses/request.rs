@@ -1,11 +1,13 @@
 //! Reading a Responses request as api.openai.com does with `store: false`: one output per call, reasoning directly
 //! before what it led to, encrypted content unchanged.
 
+use crate::dialect::openai_chat::request::items_up_to;
 use crate::dialect::tool_schema;
 use crate::fake_ids::signature;
 use crate::seen::{
     ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
 };
+use crate::server::UpstreamHabits;
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
@@ -46,7 +48,11 @@ fn unknown(at: &RequestNode<'_>, key: &str) -> String {
     format!("Unknown parameter: '{path}'.")
 }
 
-pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
+pub(crate) fn read(
+    body: &Value,
+    mut seen: SeenRequest,
+    habits: &UpstreamHabits,
+) -> RequestResult<SeenRequest> {
     let root = RequestNode::root(body, PathStyle::Brackets);
     root.allow_only(FIELDS, unknown)?;
     seen.model = root.require_text("model")?.into();
@@ -66,7 +72,7 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
         }
         seen.max_output_tokens = Some(count);
     }
-    seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
+    seen.tools = root.get("tools").map(|at| tools(&at, habits)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(&root, &seen.tools)?;
     let stores = root.get("store").map(|at| at.flag()).transpose()? != Some(false);
     let mut instructions: Vec<String> =
@@ -81,9 +87,9 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     Ok(seen)
 }
 
-fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<SeenTool>> {
     let mut tools = Vec::new();
-    for at in list.items()? {
+    for at in items_up_to(list, habits.tools_max.unwrap_or(usize::MAX))? {
         if at.require_text("type")? != "function" {
             continue;
         }

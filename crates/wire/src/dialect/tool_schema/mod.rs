@@ -38,6 +38,9 @@ use std::sync::Arc;
 /// maximum allowed nesting depth", google-gemini/gemini-cli#5923) and names none; real tools have at most a dozen.
 pub(super) const SCHEMA_DEPTH_MAX: usize = 16;
 
+/// "At most 512 function declarations can be specified." (HTTP 400; google-gemini/gemini-cli#19083)
+const GEMINI_TOOLS_MAX: u32 = 512;
+
 /// The tools of a request as its dialect takes them.
 pub(super) struct AdaptedTools {
     pub tools: Vec<ToolDefinition>,
@@ -55,7 +58,7 @@ pub(super) fn adapt(
 ) -> AdaptedTools {
     let names = ArgumentNames::of(dialect, &request.tools);
     let (mut tools, mut left_out) = (Vec::new(), Vec::new());
-    for (tool, is_sent) in request.tools.iter().zip(sent_tools(request, choice, profile)) {
+    for (tool, is_sent) in request.tools.iter().zip(sent_tools(dialect, request, choice, profile)) {
         if !is_sent {
             left_out.push(tool.name.clone());
             continue;
@@ -71,9 +74,16 @@ pub(super) fn adapt(
 }
 
 /// True for each tool that is sent. The one that has to be called always is: without it the request is another.
-fn sent_tools(request: &ModelRequest, choice: &ToolChoice, profile: &UpstreamProfile) -> Vec<bool> {
+fn sent_tools(
+    dialect: Dialect,
+    request: &ModelRequest,
+    choice: &ToolChoice,
+    profile: &UpstreamProfile,
+) -> Vec<bool> {
     let is_forced = |tool: &ToolDefinition| matches!(choice, ToolChoice::Tool(name) if *name == tool.name);
-    let most = profile.tools_max.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    let of_dialect = (dialect == Dialect::Gemini).then_some(GEMINI_TOOLS_MAX);
+    let most = profile.tools_max.into_iter().chain(of_dialect).min();
+    let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     let mut places = most.saturating_sub(usize::from(request.tools.iter().any(is_forced)));
     let mut taken = Cow::Borrowed(profile);
     if !profile.refused_tools.is_empty() && choice.is_forced() {
