@@ -1,10 +1,11 @@
 //! Histories as logs and clients bring them, through every dialect and known upstream: none of them is refused.
 //!
 //! Each step was written by some upstream's own fake, so that signatures and ids are real ones, and read by the decoder; what
-//! became of its calls, what the user sent, and where the history begins and ends is drawn.
+//! became of its calls, what the user sent, and where the history begins and ends is drawn. So are the tools, the choice among
+//! them and the settings, in the form in which users write them for each upstream.
 
 use crate::known_upstreams::{self, KnownUpstream};
-use serde_json::json;
+use serde_json::{Value, json};
 use throughline_testkit::response::render_response;
 use throughline_testkit::{ModelScript, SeenRequest};
 use throughline_wire::{
@@ -98,7 +99,8 @@ impl Draw {
         if self.chance(1) { 127 + self.below(4) } else { self.below(4) }
     }
 
-    fn script(&mut self) -> ModelScript {
+    /// Calls of the tools that the upstream was shown, by the names that their arguments have there.
+    fn script(&mut self, seen: &SeenRequest) -> ModelScript {
         let mut script = ModelScript::new();
         if self.chance(50) {
             script = script.think("hm ");
@@ -107,10 +109,21 @@ impl Draw {
             script = script.say(*self.of(&["word ", "\n", "Let me see.", "[1]"]));
         }
         for _ in 0..self.calls() {
-            let name = *self.of(&["look", "look", "no_such_tool"]);
-            script = script.call(name, json!({"q": self.below(3)}));
+            script = if seen.tools.is_empty() || self.chance(30) {
+                let name = *self.of(&["look", "no_such_tool"]);
+                script.call(name, json!({"q": self.below(3)}))
+            } else {
+                let tool = self.of(&seen.tools);
+                script.call(tool.name.as_str(), self.arguments_of(&tool.parameters))
+            };
         }
         script
+    }
+
+    fn arguments_of(&mut self, parameters: &Value) -> Value {
+        let properties = parameters["properties"].as_object();
+        let drawn = properties.into_iter().flatten().filter(|_| self.chance(60));
+        drawn.map(|(name, _)| (name.clone(), json!({"$top": [1], "城市": "x"}))).collect()
     }
 
     /// A step that no upstream here has written: of a client's history, or of a log of an earlier build.
@@ -121,10 +134,22 @@ impl Draw {
                 5 => format!("call_{}", "x".repeat(90)).as_str().into(),
                 _ => (*self.of(&ids)).into(),
             });
-            let names = ["look", "look", "functions.look", "look at", "", "查找", "multi_tool_use.parallel"];
-            let arguments = match self.below(5) {
+            let names = [
+                "look",
+                "list_builds",
+                "find",
+                "functions.look",
+                "look at",
+                "",
+                "查找",
+                "multi_tool_use.parallel",
+                LONG_NAME,
+                "list.builds",
+            ];
+            let arguments = match self.below(6) {
                 0 => Err(RawArguments("{\"q".to_owned())),
                 1 => Ok(CallArguments::from_value(json!([1]))),
+                2 => Ok(CallArguments::from_value(json!({"filter[app]": 1, "城市": {"$top": 2}, "": null}))),
                 _ => Ok(CallArguments::from_value(json!({"q": 1}))),
             };
             let call = Call {
@@ -147,48 +172,148 @@ impl Draw {
         }
     }
 
-    fn settings(&mut self) -> (ToolChoice, ModelSettings) {
-        let choice = match self.below(6) {
+    fn choice(&mut self, tools: &[ToolDefinition]) -> ToolChoice {
+        match self.below(8) {
             0 => ToolChoice::None,
             1 => ToolChoice::Required,
-            2 => ToolChoice::Tool("look".into()),
+            2 | 3 if !tools.is_empty() => ToolChoice::Tool(self.of(tools).name.clone()),
             _ => ToolChoice::Auto,
-        };
-        let settings = ModelSettings {
+        }
+    }
+
+    fn settings(&mut self) -> DrawnSettings {
+        DrawnSettings {
             temperature: self.chance(30).then_some(0.5),
             max_output_tokens: self.chance(30).then_some(100),
             parallel_tool_calls: self.chance(30).then_some(false),
-            ..ModelSettings::default()
-        };
-        (choice, settings)
+            thinking: self.chance(50).then(|| self.below(6) as usize),
+            is_structured: self.chance(15),
+        }
+    }
+
+    /// The tools of an agent; now and then those of many servers, more than some upstreams take.
+    fn tools(&mut self) -> Vec<ToolDefinition> {
+        let mut tools = tools();
+        let count = self.below(tools.len() as u64 + 1);
+        tools.truncate(count as usize);
+        if self.chance(1) {
+            let more = *self.of(&[120, 130, 520]);
+            let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
+            tools.extend(
+                (0..more)
+                    .map(|nth| ToolDefinition::new(format!("more_{nth}"), "One of many.", schema.clone())),
+            );
+        }
+        tools
     }
 }
 
+/// Settings in no upstream's form.
+#[derive(Clone, Copy)]
+struct DrawnSettings {
+    temperature: Option<f64>,
+    max_output_tokens: Option<u32>,
+    parallel_tool_calls: Option<bool>,
+    /// One of the ways in which an upstream is asked to think.
+    thinking: Option<usize>,
+    is_structured: bool,
+}
+
+impl DrawnSettings {
+    fn at(self, upstream: &KnownUpstream) -> ModelSettings {
+        let mut settings = ModelSettings {
+            temperature: self.temperature,
+            max_output_tokens: self.max_output_tokens,
+            parallel_tool_calls: self.parallel_tool_calls,
+            ..ModelSettings::default()
+        };
+        let with = |extra| ModelSettings { extra, ..ModelSettings::default() };
+        if let Some(nth) = self.thinking {
+            let ways = known_upstreams::thinking(upstream);
+            let extra = ways[nth % ways.len()].as_object().cloned().unwrap_or_default();
+            settings = settings.with_defaults(&with(extra));
+        }
+        let schema = json!({"type": "object", "properties": {"城市": {"type": "string", "minLength": 1}}});
+        if let Some(extra) =
+            known_upstreams::reply_schema(upstream.dialect, &schema).filter(|_| self.is_structured)
+        {
+            settings = settings.with_defaults(&with(extra));
+        }
+        settings
+    }
+}
+
+/// As long as a name may be.
+const LONG_NAME: &str = "mcp_a_server_with_a_long_name_and_a_tool_with_a_long_name_as_wel";
+
 fn tools() -> Vec<ToolDefinition> {
-    let schema = json!({"type": "object", "properties": {"q": {"type": "integer"}}});
-    vec![ToolDefinition::new("look", "Looks.", schema)]
+    let tool = |name: &str, schema| ToolDefinition::new(name, "Does it.", schema);
+    let look = json!({"type": "object", "properties": {"q": {"type": "integer"}}});
+    let odd_names = json!({
+        "type": "object",
+        "properties": {
+            "filter[app]": {"type": "string"},
+            "filter_app_": {"type": "string"},
+            "$top": {"type": "integer", "description": "At most."},
+            "城市": {"type": "object", "properties": {"$top": {"type": "integer"}}, "required": ["$top"]},
+            "": {"type": "null"},
+        },
+        "required": ["$top"],
+    });
+    let union = json!({"oneOf": [
+        {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
+        {"type": "object", "properties": {"查询": {"const": "all"}}, "required": ["查询"]},
+    ]});
+    let recursive = json!({
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/$defs/Tree"}, "list": {"type": "array"}},
+        "$defs": {"Tree": {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}}},
+    });
+    vec![
+        tool("look", look),
+        tool("list_builds", odd_names),
+        tool("find", union),
+        tool(LONG_NAME, recursive),
+        tool("list_builds_", json!({})),
+    ]
 }
 
 /// The answer of the upstream to the request, as a step of the history.
-fn answer(provider: &KnownUpstream, seen: &SeenRequest, draw: &mut Draw) -> ClosedStep {
-    let bytes = render_response(&draw.script(), seen).body();
-    let mut decoder = StepDecoder::new(provider.dialect, DecodeOptions::default());
+fn answer(
+    provider: &KnownUpstream,
+    seen: &SeenRequest,
+    tools: &[ToolDefinition],
+    draw: &mut Draw,
+) -> ClosedStep {
+    let bytes = render_response(&draw.script(seen), seen).body();
+    let options =
+        DecodeOptions { argument_names: provider.argument_names(tools), ..DecodeOptions::default() };
+    let mut decoder = StepDecoder::new(provider.dialect, options);
     let mut reply = ModelReply::default();
     decoder.push(&bytes, &mut |event| reply.apply(event));
     decoder.finish(&mut |event| reply.apply(event));
     reply.into_step(provider.model.clone(), |_| draw.outcome())
 }
 
-/// A history of some turns, most of its steps from one upstream. Its requests so far were taken.
-fn history(providers: &[KnownUpstream], draw: &mut Draw, turns: &mut u32) -> Result<ModelRequest, String> {
+/// A history of some turns, most of its steps from one upstream, and the settings of its last request. Its requests so far were
+/// taken.
+fn history(
+    providers: &[KnownUpstream],
+    draw: &mut Draw,
+    turns: &mut u32,
+) -> Result<(ModelRequest, DrawnSettings), String> {
     let usual = draw.below(providers.len() as u64) as usize;
     let mut request = ModelRequest {
         instructions: draw.chance(50).then(|| draw.text()),
-        tools: if draw.chance(90) { tools() } else { Vec::new() },
+        tools: draw.tools(),
         ..ModelRequest::default()
     };
+    let mut settings = draw.settings();
     for _ in 0..=draw.below(TURNS_OF_A_HISTORY_MAX - 1) {
         *turns += 1;
+        if draw.chance(30) {
+            settings = draw.settings();
+        }
         if draw.chance(95) {
             request.messages.push(draw.user());
         }
@@ -199,12 +324,14 @@ fn history(providers: &[KnownUpstream], draw: &mut Draw, turns: &mut u32) -> Res
             }
             let provider =
                 &providers[if draw.chance(70) { usual } else { draw.below(providers.len() as u64) as usize }];
+            request.settings = settings.at(provider);
             let seen = provider.encode_and_read(&request, TransferMode::Stream)?;
-            request.messages.push(Message::Step(answer(provider, &seen, draw)));
+            let step = answer(provider, &seen, &request.tools, draw);
+            request.messages.push(Message::Step(step));
         }
     }
-    (request.tool_choice, request.settings) = draw.settings();
-    Ok(request)
+    request.tool_choice = draw.choice(&request.tools);
+    Ok((request, settings))
 }
 
 #[test]
@@ -218,10 +345,12 @@ fn no_upstream_refuses_a_history() {
         let mut draw = Draw(seed);
         match history(&providers, &mut draw, &mut turns) {
             Err(refusal) => failures.push(format!("seed {seed}: {refusal}")),
-            Ok(request) => {
-                let refused = providers
-                    .iter()
-                    .filter_map(|provider| provider.encode_and_read(&request, TransferMode::Whole).err());
+            Ok((request, settings)) => {
+                let refused = providers.iter().filter_map(|provider| {
+                    let settings = settings.at(provider);
+                    let request = ModelRequest { settings, ..request.clone() };
+                    provider.encode_and_read(&request, TransferMode::Whole).err()
+                });
                 failures.extend(refused.map(|refusal| format!("seed {seed}: {refusal}")));
             }
         }

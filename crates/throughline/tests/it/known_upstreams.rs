@@ -1,10 +1,13 @@
 //! Every dialect, and every upstream that is known by name, each with its strict fake: what is sent to it, and whether it takes
 //! that.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use throughline::providers::{self, KnownProvider};
 use throughline_testkit::{FakeDialect, ReceivedRequest, SeenRequest, UpstreamHabits};
-use throughline_wire::{Dialect, EncodedRequest, ModelRequest, TransferMode, UpstreamProfile, encode};
+use throughline_wire::{
+    ArgumentNames, Dialect, EncodedRequest, ModelRequest, ToolDefinition, TransferMode, UpstreamProfile,
+    encode,
+};
 
 /// An upstream with its rules.
 pub struct KnownUpstream {
@@ -39,7 +42,58 @@ pub fn all() -> Vec<KnownUpstream> {
     plain.chain(known).collect()
 }
 
+/// The settings that ask for a reply of this schema, in the field that its dialect has for it.
+pub fn reply_schema(dialect: Dialect, schema: &Value) -> Option<Map<String, Value>> {
+    let settings = match dialect {
+        Dialect::Anthropic | Dialect::BedrockAnthropic => {
+            json!({"output_config": {"format": {"type": "json_schema", "schema": schema}}})
+        }
+        Dialect::Gemini => {
+            json!({"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": schema}})
+        }
+        Dialect::Ollama => json!({"format": schema}),
+        Dialect::Cohere => json!({"response_format": {"type": "json_object", "json_schema": schema}}),
+        Dialect::OpenaiResponses => {
+            json!({"text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}})
+        }
+        Dialect::OpenaiChat => {
+            json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}})
+        }
+        _ => return None,
+    };
+    settings.as_object().cloned()
+}
+
+/// The settings that ask for thinking, as the users of each upstream write them; there are several ways at some.
+pub fn thinking(upstream: &KnownUpstream) -> Vec<Value> {
+    let enabled = json!({"thinking": {"type": "enabled"}});
+    match (upstream.dialect, upstream.name.as_str()) {
+        (Dialect::Anthropic | Dialect::BedrockAnthropic, _) => vec![
+            json!({"thinking": {"type": "enabled", "budget_tokens": 2000}}),
+            json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}),
+            json!({"thinking": {"type": "disabled"}, "top_k": 5}),
+        ],
+        (Dialect::Gemini, _) => vec![
+            json!({"generationConfig": {"thinkingConfig": {"thinkingLevel": "low", "thinkingBudget": 100}}}),
+            json!({"generationConfig": {"thinkingConfig": {"includeThoughts": true}, "topK": 5}}),
+        ],
+        (Dialect::OpenaiResponses, _) => vec![json!({"reasoning": {"effort": "low", "summary": "auto"}})],
+        (Dialect::Ollama, _) => vec![json!({"think": true}), json!({"think": "high"})],
+        (Dialect::Cohere, _) => vec![enabled],
+        (Dialect::BedrockConverse, _) => vec![json!({"additionalModelRequestFields": {"top_k": 5}})],
+        (_, "dashscope" | "siliconflow") => vec![json!({"enable_thinking": true, "thinking_budget": 200})],
+        (_, "deepseek" | "moonshot" | "zhipu") => vec![enabled, json!({"thinking": {"type": "disabled"}})],
+        (_, "openrouter") => vec![json!({"reasoning": {"effort": "low"}})],
+        _ => vec![json!({"reasoning_effort": "low"})],
+    }
+}
+
 impl KnownUpstream {
+    /// Names of arguments that are others on its wire.
+    pub fn argument_names(&self, tools: &[ToolDefinition]) -> ArgumentNames {
+        ArgumentNames::of(self.dialect, tools)
+    }
+
     pub fn encode(&self, request: &ModelRequest, transfer: TransferMode) -> EncodedRequest {
         let request = ModelRequest { model: self.model.clone(), ..request.clone() };
         encode(self.dialect, &request, &self.profile, transfer).expect("encodes")

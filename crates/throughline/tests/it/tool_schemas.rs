@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use throughline_wire::{Dialect, Message, ModelRequest, ToolDefinition, TransferMode, UserPart};
+use throughline_wire::{Message, ModelRequest, ToolDefinition, TransferMode, UserPart};
 
 fn request(tools: &[ToolDefinition]) -> ModelRequest {
     ModelRequest {
@@ -106,7 +106,7 @@ fn the_shapes_of_the_suite_are_taken_as_reply_schemas() {
     for upstream in known_upstreams::all() {
         let refusals = schemas.iter().filter_map(|schema| {
             let mut request = request(&[]);
-            request.settings.extra = reply_schema(upstream.dialect, schema)?;
+            request.settings.extra = known_upstreams::reply_schema(upstream.dialect, schema)?;
             upstream.encode_and_read(&request, TransferMode::Whole).err()
         });
         check(&refusals.collect::<Vec<_>>());
@@ -122,26 +122,4 @@ fn shapes() -> BTreeMap<String, Vec<Value>> {
 
 fn as_argument(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"value": schema}, "required": ["value"]})
-}
-
-/// The settings that ask for a reply of this schema, in the field that its dialect has for it.
-fn reply_schema(dialect: Dialect, schema: &Value) -> Option<Map<String, Value>> {
-    let settings = match dialect {
-        Dialect::Anthropic | Dialect::BedrockAnthropic => {
-            json!({"output_config": {"format": {"type": "json_schema", "schema": schema}}})
-        }
-        Dialect::Gemini => {
-            json!({"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": schema}})
-        }
-        Dialect::Ollama => json!({"format": schema}),
-        Dialect::Cohere => json!({"response_format": {"type": "json_object", "json_schema": schema}}),
-        Dialect::OpenaiResponses => {
-            json!({"text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}})
-        }
-        Dialect::OpenaiChat => {
-            json!({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}})
-        }
-        _ => return None,
-    };
-    settings.as_object().cloned()
 }
