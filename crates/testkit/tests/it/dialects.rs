@@ -468,6 +468,49 @@ fn known_upstreams_refuse_what_they_do_not_take() {
     }
 }
 
+/// Pictures that are one too many, or too large.
+#[test]
+fn pictures_over_the_limits_are_refused() {
+    let claude = |pictures: &[usize]| {
+        let blocks = pictures.iter().map(|size| {
+            let source = json!({"type": "base64", "media_type": "image/png", "data": "A".repeat(*size)});
+            json!({"type": "image", "source": source})
+        });
+        json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": blocks.collect::<Vec<_>>()}]})
+    };
+    let converse = |pictures: &[usize]| {
+        let blocks = pictures
+            .iter()
+            .map(|size| json!({"image": {"format": "png", "source": {"bytes": "A".repeat(*size)}}}));
+        json!({"messages": [{"role": "user", "content": blocks.collect::<Vec<_>>()}]})
+    };
+    let most = 5 * 1024 * 1024;
+    let too_large = "image exceeds 5 MB maximum: 5242884 bytes > 5242880 bytes";
+    for (dialect, taken, refused, words) in [
+        (
+            FakeDialect::Anthropic,
+            claude(&[4; 100]),
+            claude(&[4; 101]),
+            "too many images and documents: 101 + 0 > 100",
+        ),
+        (FakeDialect::Anthropic, claude(&[most]), claude(&[most + 4]), too_large),
+        (FakeDialect::BedrockConverse, converse(&[most]), converse(&[most + 4]), too_large),
+    ] {
+        let read = |body: &Value| {
+            let request = ReceivedRequest {
+                path: path(dialect, "m"),
+                headers: vec![("anthropic-version".to_owned(), "2023-06-01".to_owned())],
+                body: body.to_string().into_bytes(),
+                ..ReceivedRequest::default()
+            };
+            dialect.read(&request, &UpstreamHabits::default())
+        };
+        read(&taken).unwrap();
+        let refusal = read(&refused).unwrap_err();
+        assert!(refusal.contains(words), "{dialect}: {refusal}");
+    }
+}
+
 /// Lists of tools that are one too long.
 #[test]
 fn too_many_tools_are_refused() {

@@ -73,7 +73,13 @@ impl Draw {
             1 => UserPart::File { name: "a.bin".to_owned(), media: self.media() },
             _ => UserPart::Text { text: self.text() },
         });
-        Message::User(parts.collect())
+        let mut parts: Vec<UserPart> = parts.collect();
+        if self.chance(1) {
+            // More than Claude takes.
+            let picture = || Media::new("image/png".to_owned(), "iVBORw0KGgo=".to_owned());
+            parts.extend((0..101).map(|_| UserPart::Image(picture())));
+        }
+        Message::User(parts)
     }
 
     fn output(&mut self) -> ToolOutput {

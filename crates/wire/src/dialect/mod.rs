@@ -16,6 +16,7 @@ mod history;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
+mod picture_limits;
 mod reply_schema;
 mod settings;
 pub(crate) mod tool_choice_prompt;
@@ -36,7 +37,7 @@ use crate::step::StepWriter;
 use crate::vocabulary::{HostedToolKind, ModelRequest, ToolChoice, WireName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 use tool_schema::AdaptedTools;
 
 /// A wire format. Later releases add some.
@@ -252,7 +253,7 @@ impl std::error::Error for EncodeError {}
 /// Writes a request in a dialect. Total over every valid history: there is no repair pass because a
 /// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan. A history that does
 /// not begin with the user, end with the model or hold blank messages is written so that it does not. Pictures are
-/// declared as what their bytes are; what no model reads, and content that is still in a file, becomes a note. Schemas of
+/// declared as what their bytes are; what no model reads or its provider does not take, and content that is still in a file, becomes a note. Schemas of
 /// tools are written as the provider takes them; where that changes names of arguments, a decoder needs
 /// [`ArgumentNames::of`] the same tools to give them back.
 ///
@@ -280,13 +281,9 @@ pub fn encode(
         return Err(EncodeError::NoHostedTool(dialect, *tool));
     }
     let choice = &request.tool_choice;
-    let with_notes;
-    let request = if request.has_unfit_media() {
-        with_notes = request.with_fit_media();
-        &with_notes
-    } else {
-        request
-    };
+    let request =
+        if request.has_unfit_media() { Cow::Owned(request.with_fit_media()) } else { Cow::Borrowed(request) };
+    let request = &*picture_limits::adapt(dialect, profile, request);
     let prompted;
     let request = if request.tool_choice.is_forced() && !can_force(dialect, request, profile) {
         prompted = request.with_prompted_tool_choice();

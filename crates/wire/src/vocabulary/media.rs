@@ -144,6 +144,16 @@ impl Media {
         format!("[{}, sent by the user, which you cannot {verb}]", self.describe())
     }
 
+    /// True for what is sent as a picture, wherever its content is.
+    pub(crate) fn is_picture(&self) -> bool {
+        self.is_declared_picture()
+    }
+
+    /// Text in place of a picture that the provider takes no more, or not of this size.
+    pub(crate) fn left_out_note(&self, why: &str) -> String {
+        format!("[{}, left out: {why}]", self.describe())
+    }
+
     /// Text in place of content whose file has been deleted, or that no model reads.
     fn unsent_note(&self) -> String {
         match self.file_id() {
@@ -255,18 +265,27 @@ impl Message {
     /// Declares pictures as what they are, and puts words in place of what cannot be sent.
     fn fit_media(&mut self) {
         self.media_mut().into_iter().for_each(Media::declare_type);
-        let is_unfit = |media: &Media| media.fitness() == MediaFitness::NoteOnly;
+        if let Message::User(parts) = self {
+            for part in parts {
+                if part.is_misplaced_file()
+                    && let UserPart::Image(media) = part
+                {
+                    let media = media.clone();
+                    *part = UserPart::File { name: "file".to_owned(), media };
+                }
+            }
+        }
+        self.replace_media(&mut |media| {
+            (media.fitness() == MediaFitness::NoteOnly).then(|| media.unsent_note())
+        });
+    }
+
+    /// Puts words in place of some of its media, which are asked for from the first to the last.
+    pub(crate) fn replace_media(&mut self, note: &mut dyn FnMut(&Media) -> Option<String>) {
         match self {
             Message::User(parts) => {
                 for part in parts {
-                    if part.is_misplaced_file()
-                        && let UserPart::Image(media) = part
-                    {
-                        let media = media.clone();
-                        *part = UserPart::File { name: "file".to_owned(), media };
-                    }
-                    let Some(media) = part.media().filter(|media| is_unfit(media)) else { continue };
-                    let note = media.unsent_note();
+                    let Some(note) = part.media().and_then(&mut *note) else { continue };
                     let text = match part {
                         UserPart::File { name, .. } => format!("{name}: {note}"),
                         _ => note,
@@ -276,11 +295,11 @@ impl Message {
             }
             Message::Step(step) => {
                 for output in step.calls.iter_mut().filter_map(|(_, outcome)| outcome.output_mut()) {
-                    let (unfit, fit): (Vec<Media>, _) =
-                        std::mem::take(&mut output.media).into_iter().partition(is_unfit);
-                    output.media = fit;
-                    for media in &unfit {
-                        output.text = format!("{}\n{}", output.text, media.unsent_note());
+                    for media in std::mem::take(&mut output.media) {
+                        match note(&media) {
+                            Some(note) => output.text = format!("{}\n{note}", output.text),
+                            None => output.media.push(media),
+                        }
                     }
                 }
             }

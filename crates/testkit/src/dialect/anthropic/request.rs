@@ -16,6 +16,11 @@ use serde_json::Value;
 /// Shortest data of a hidden thought, in bytes.
 const REDACTED_BYTES_MIN: usize = 12;
 
+/// Longest base64 of a picture (anthropics/claude-code#19631).
+pub(crate) const PICTURE_BYTES_MAX: usize = 5 * 1024 * 1024;
+/// Most pictures of a request, of models with 200,000 tokens (anthropics/claude-code#23392).
+const PICTURES_MAX: usize = 100;
+
 const FIELDS: &[&str] = &[
     "model",
     "messages",
@@ -85,6 +90,7 @@ fn read_body(root: &RequestNode<'_>, mut seen: SeenRequest) -> RequestResult<See
     let turns = turns(&root.require("messages")?)?;
     let manual = root.get("thinking").and_then(|at| at.get_text("type").ok().flatten()) == Some("enabled");
     check_thinking(&turns, manual)?;
+    check_pictures(&turns)?;
     let has_last_word = check_last(&turns);
     seen.messages = conversation(turns)?;
     has_last_word?;
@@ -316,6 +322,13 @@ fn image(at: &RequestNode<'_>) -> RequestResult<SeenImage> {
                 return Err(media_type
                     .refuse("Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"));
             }
+            let length = source.require_text("data")?.len();
+            if length > PICTURE_BYTES_MAX {
+                return Err(RequestRefusal::new(format!(
+                    "{}.image.source.base64: image exceeds 5 MB maximum: {length} bytes > {PICTURE_BYTES_MAX} bytes",
+                    at.path
+                )));
+            }
             let bytes = source.require("data")?.bytes()?;
             Ok(SeenImage { media_type: media_type.text()?.into(), bytes, url: None })
         }
@@ -386,6 +399,23 @@ fn check_settings(root: &RequestNode<'_>, max_tokens: u64) -> RequestResult<()> 
         }
         _ => Ok(()),
     }
+}
+
+fn check_pictures(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
+    let (mut pictures, mut documents) = (0, 0);
+    for block in turns.iter().flat_map(|turn| &turn.blocks) {
+        match block {
+            AnthropicContent::Image(_) => pictures += 1,
+            AnthropicContent::File(_) => documents += 1,
+            AnthropicContent::Result(result) => pictures += result.images.len(),
+            _ => {}
+        }
+    }
+    if pictures + documents > PICTURES_MAX {
+        let words = format!("too many images and documents: {pictures} + {documents} > {PICTURES_MAX}");
+        return Err(RequestRefusal::new(words));
+    }
+    Ok(())
 }
 
 /// The user has the last word. (Tools of the provider, after which it may be the model's, are not simulated.)

@@ -1,5 +1,6 @@
 //! Reading a `Converse` request as Bedrock does: roles alternate, results come in the next user message, one per call.
 
+use crate::dialect::anthropic::request::PICTURE_BYTES_MAX;
 use crate::dialect::tool_schema;
 use crate::fake_ids::signature;
 use crate::seen::{SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
@@ -248,6 +249,16 @@ fn image(at: &RequestNode<'_>) -> RequestResult<SeenImage> {
     if !matches!(format, "png" | "jpeg" | "gif" | "webp") {
         return Err(at.refuse(format!("image format {format} is not supported")));
     }
-    let bytes = at.require("source")?.require("bytes")?.bytes()?;
+    let source = at.require("source")?.require("bytes")?;
+    // 3.75 MB, which is the same: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Message.html
+    let length = source.text()?.len();
+    if length > PICTURE_BYTES_MAX {
+        return Err(RequestRefusal::new(format!(
+            "The model returned the following errors: {}.source.base64: image exceeds 5 MB maximum: {length} bytes > \
+             {PICTURE_BYTES_MAX} bytes",
+            at.path
+        )));
+    }
+    let bytes = source.bytes()?;
     Ok(SeenImage { media_type: format!("image/{format}"), bytes, url: None })
 }
