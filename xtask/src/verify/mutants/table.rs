@@ -5,7 +5,7 @@ use super::Mutant;
 /// Every history and rule, sent to the strict fake of every upstream.
 const REQUESTS: &str = "-p throughline --test it -- histories:: request_rules::";
 /// Schemas of real tools, sent to the strict fake of every provider.
-const SCHEMAS: &str = "-p throughline-testkit --test it -- tool_schemas::";
+const SCHEMAS: &str = "-p throughline --test it -- tool_schemas::";
 /// Names of arguments at providers that do not take every one.
 const ARGUMENTS: &str = "-p throughline-wire --test it -- argument_names::";
 /// Servers that answer anything.

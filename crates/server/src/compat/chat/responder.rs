@@ -66,6 +66,14 @@ struct WholeAnswer {
     completion: ChatCompletion,
 }
 
+/// What is left of a body whose head is out.
+enum BodyRest {
+    Answer(Box<WholeAnswer>),
+    /// The connection is broken off, for this reason.
+    Break(String),
+    Nothing,
+}
+
 /// Next item of the log.
 enum LogStep {
     Chunks(Vec<ChatChunk>),
@@ -255,17 +263,17 @@ impl WholeAnswer {
 
     /// The body behind a head that is out. A failure is no status any more: where one would have made the client try again, and
     /// nothing of the answer was there, the connection is broken off behind it, which does the same.
-    fn into_last_bytes(self) -> Vec<io::Result<Bytes>> {
+    fn into_last_bytes(self) -> (io::Result<Bytes>, BodyRest) {
         let has_started = self.responder.projection.has_started();
-        let bytes = |body: Value| Ok(Bytes::from(body.to_string()));
-        match self.into_body() {
-            Ok(Ok(body)) => vec![bytes(body)],
+        let (body, rest) = match self.into_body() {
+            Ok(Ok(body)) => (body, BodyRest::Nothing),
             Ok(Err(error)) if !has_started && error.is_tried_again() => {
-                vec![bytes(error.to_value()), Err(io::Error::other(error.message))]
+                (error.to_value(), BodyRest::Break(error.message))
             }
-            Ok(Err(error)) => vec![bytes(error.to_value())],
-            Err(why) => vec![Err(io::Error::other(why))],
-        }
+            Ok(Err(error)) => (error.to_value(), BodyRest::Nothing),
+            Err(why) => return (Err(io::Error::other(why)), BodyRest::Nothing),
+        };
+        (Ok(Bytes::from(body.to_string())), rest)
     }
 
     /// Reads the answer; false if it has not ended by then.
@@ -283,16 +291,23 @@ impl WholeAnswer {
     /// which JSON may begin with; DeepSeek does the same (<https://api-docs.deepseek.com/quick_start/rate_limit>).
     fn deliver_behind_head(self) -> Response {
         let interval = Duration::from_millis(self.responder.state.limits.heartbeat_ms);
-        let answer = stream::unfold(Some(self), move |answer| async move {
-            let mut answer = answer?;
-            match answer.fold_until(Instant::now() + interval).await {
-                Ok(false) => Some((vec![Ok(EMPTY_LINE)], Some(answer))),
-                Ok(true) => Some((answer.into_last_bytes(), None)),
-                Err(error) => Some((vec![Err(error)], None)),
+        let answer = stream::unfold(BodyRest::Answer(Box::new(self)), move |rest| async move {
+            match rest {
+                BodyRest::Answer(mut answer) => match answer.fold_until(Instant::now() + interval).await {
+                    Ok(false) => Some((Ok(EMPTY_LINE), BodyRest::Answer(answer))),
+                    Ok(true) => Some(answer.into_last_bytes()),
+                    Err(error) => Some((Err(error), BodyRest::Nothing)),
+                },
+                BodyRest::Break(why) => {
+                    // What was written is sent only when there is nothing more to write.
+                    tokio::task::yield_now().await;
+                    Some((Err(io::Error::other(why)), BodyRest::Nothing))
+                }
+                BodyRest::Nothing => None,
             }
         });
         // The first empty line sends the head.
-        let body = stream::iter([Ok(EMPTY_LINE)]).chain(answer.flat_map(stream::iter));
+        let body = stream::iter([Ok(EMPTY_LINE)]).chain(answer);
         unbuffered(Body::from_stream(body), HeaderValue::from_static("application/json"))
     }
 }
