@@ -66,7 +66,7 @@ struct WholeAnswer {
     completion: ChatCompletion,
 }
 
-/// What is left of a body whose head is out.
+/// Rest of a body whose head is out.
 enum BodyRest {
     Answer(Box<WholeAnswer>),
     /// The connection is broken off, for this reason.
