@@ -355,7 +355,7 @@ impl RetryState {
     }
 }
 
-/// How a call is asked for that has to be made.
+/// Form of the choice of a call that has to be made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ForcedChoice {
     /// By the dialect's field, where it has one.

@@ -164,7 +164,7 @@ impl ChatResponder {
         let deadline = Instant::now() + Duration::from_millis(self.state.limits.whole_head_hold_ms);
         let mut answer = WholeAnswer { responder: self, completion: ChatCompletion::default() };
         if !answer.fold_until(deadline).await.map_err(stream_error)? {
-            return Ok(answer.deliver_behind_head());
+            return Ok(answer.deliver_after_head());
         }
         match answer.into_body().map_err(ApiError::internal)? {
             Ok(body) => Ok(axum::Json(body).into_response()),
@@ -289,7 +289,7 @@ impl WholeAnswer {
 
     /// Proxies close a connection that carries nothing for a minute. So the head goes out, and an empty line from time to time,
     /// which JSON may begin with; DeepSeek does the same (<https://api-docs.deepseek.com/quick_start/rate_limit>).
-    fn deliver_behind_head(self) -> Response {
+    fn deliver_after_head(self) -> Response {
         let interval = Duration::from_millis(self.responder.state.limits.heartbeat_ms);
         let answer = stream::unfold(BodyRest::Answer(Box::new(self)), move |rest| async move {
             match rest {
