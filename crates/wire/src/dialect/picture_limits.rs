@@ -13,6 +13,7 @@ use std::borrow::Cow;
 const BASE64_BYTES_MAX: usize = 5 * 1024 * 1024;
 /// "too many images and documents: 104 + 1 > 100" (HTTP 400; anthropics/claude-code#23392). Some models take 600, and no request
 /// says of which kind its model is.
+/// Documents count as well, and stay.
 const PICTURES_MAX: usize = 100;
 /// The oldest are left out by so many at once: what a cache holds stays its beginning for as many pictures more.
 const LEFT_OUT_AT_ONCE: usize = 20;
@@ -28,7 +29,10 @@ pub(super) fn adapt<'r>(
         Dialect::BedrockConverse => usize::MAX,
         _ => return request,
     };
-    let pictures = || request.messages.iter().flat_map(Message::media).filter(|media| media.is_picture());
+    let media = || request.messages.iter().flat_map(Message::media);
+    let pictures = || media().filter(|media| media.is_picture());
+    let documents = media().filter(|media| !media.is_picture()).count();
+    let most = most.saturating_sub(documents);
     let count = pictures().filter(|media| !is_too_large(media)).count();
     if !profile.vision || (count <= most && !pictures().any(is_too_large)) {
         return request;
@@ -79,6 +83,20 @@ mod tests {
             check(Dialect::BedrockConverse, &vec![8; count], 0, 0);
             check(Dialect::OpenaiChat, &vec![8; count], 0, 0);
         }
+    }
+
+    #[test]
+    fn documents_count_as_pictures_do_and_stay() {
+        let media = |media_type: &str| Media::new(media_type.into(), "AAAA".into());
+        let pictures = (0..99).map(|_| UserPart::Image(media("image/png")));
+        let documents =
+            (0..2).map(|_| UserPart::File { name: "a.pdf".into(), media: media("application/pdf") });
+        let messages = vec![Message::User(pictures.chain(documents).collect())];
+        let request = ModelRequest { messages, ..ModelRequest::default() };
+        let adapted = adapt(Dialect::Anthropic, &UpstreamProfile::default(), Cow::Borrowed(&request));
+        let (pictures, documents): (Vec<_>, Vec<_>) =
+            adapted.messages.iter().flat_map(Message::media).partition(|media| media.is_picture());
+        assert_eq!((pictures.len(), documents.len()), (79, 2));
     }
 
     #[test]

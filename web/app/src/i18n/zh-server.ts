@@ -134,6 +134,7 @@ export const CODES: Table = {
   outcome_unknown: "运行这一轮的服务器已接收该请求，但尚未答复；结果以这一轮的事件为准。",
   link_gone: "这个链接不完整、已撤销或已过期。",
   nothing_to_share: "这个对话还没有可以分享的内容。",
+  turn_not_running: "这一轮尚未结束，但目前没有服务器在运行它；请稍后重试。",
   turn_not_begun: "这一轮在另一台服务器上还没有开始。",
   question_closed: "这个问题已关闭：已超时，或对应的调用已结束。",
   does_not_fit: "修改后的参数无效。",
@@ -362,6 +363,7 @@ export const SENTENCES: Table = {
     "如需允许，请把它的来源加到 [server] 的 `origins`。",
   "upload files first (POST /v1/files) and name them by their id": "请把长内容作为文件上传。",
   "try again in a moment": "请稍后再试。",
+  "try again: it goes on when its server has started": "请重试：它的服务器启动后，这一轮会继续。",
   "wait for one of them, or cancel it: GET /v1/turns lists them":
     "请等其中一轮结束，或停止一轮；GET /v1/turns 会列出所有轮次。",
   "begin another one with it: POST /v1/turns": "请用这条消息开始新的一轮。",

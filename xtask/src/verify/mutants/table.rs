@@ -66,8 +66,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         title: "media that no model reads are sent as they are",
         file: "crates/wire/src/dialect/mod.rs",
-        original: "let request = if request.has_unfit_media() {",
-        replaced: "let request = if request.has_unfit_media() && request.messages.is_empty() {",
+        original: "if request.has_unfit_media() {",
+        replaced: "if request.has_unfit_media() && request.messages.is_empty() {",
+        tests: REQUESTS,
+    },
+    Mutant {
+        title: "more pictures are sent than Claude takes",
+        file: "crates/wire/src/dialect/picture_limits.rs",
+        original: "media if left_out > 0 => {",
+        replaced: "media if left_out > 1_000 => {",
+        tests: REQUESTS,
+    },
+    Mutant {
+        title: "Claude thinks in a turn with a call that has no thought",
+        file: "crates/wire/src/dialect/settings.rs",
+        original: " && lacks_own_thinking(body)",
+        replaced: " && lacks_own_thinking(body) && body.is_empty()",
         tests: REQUESTS,
     },
     Mutant {
