@@ -109,12 +109,13 @@ pub(crate) async fn connect(
             let value_of = |text: &str| spawn_context.expand_variables(text).map(|expanded| expanded.text);
             let transport = http::build_transport(url, settings, value_of, reader.clone())
                 .map_err(|message| ConnectFailure::new(message, "Set it, or change `headers`."))?;
-            let handshake = SessionHandler::new(name, settings.secrets(spawn_context))
-                .serve_with_lifecycle(transport, lifecycle(era));
+            let secrets = settings.secrets(spawn_context);
+            let handshake =
+                SessionHandler::new(name, secrets.clone()).serve_with_lifecycle(transport, lifecycle(era));
             let service =
-                check_handshake(timeout_at(deadline, handshake).await, settings).map_err(|failure| {
-                    ConnectFailure { message: format!("{url}: {}", failure.message), ..failure }
-                })?;
+                check_handshake(timeout_at(deadline, handshake).await, settings, &secrets).map_err(
+                    |failure| ConnectFailure { message: format!("{url}: {}", failure.message), ..failure },
+                )?;
             Ok(McpConnection { session: McpSession::new(service, reader), child: None })
         }
         Err(error) => Err(ConnectFailure::new(error.message, &error.help)),
@@ -157,7 +158,7 @@ async fn start_process(
         result,
         Ok(Err(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }))
     );
-    match check_handshake(result, settings) {
+    match check_handshake(result, settings, &settings.secrets(spawn_context)) {
         Ok(service) => Ok(McpConnection { session: McpSession::new(service, reader), child: Some(child) }),
         Err(failure) => {
             let exit = child.end().await;
@@ -210,6 +211,7 @@ type HandshakeResult = Result<RunningService<RoleClient, SessionHandler>, Client
 fn check_handshake(
     result: Result<HandshakeResult, tokio::time::error::Elapsed>,
     settings: &McpServer,
+    secrets: &SecretSet,
 ) -> Result<RunningService<RoleClient, SessionHandler>, ConnectFailure> {
     let error = match result {
         Ok(Ok(service)) => return Ok(service),
@@ -230,7 +232,9 @@ fn check_handshake(
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => "Leave out `era`, or update the server.",
         _ => "Is it an MCP server, and does it run?",
     };
-    let message = truncate_chars(&handshake_problem(&error), PROBLEM_CHARS_MAX);
+    // Before anything of it is shortened: half a key would not be recognized.
+    let problem = handshake_problem(&error);
+    let message = truncate_chars(&secrets.redact(&problem), PROBLEM_CHARS_MAX);
     Err(ConnectFailure { rejects_discovery, ..ConnectFailure::new(message, remedy) })
 }
 

@@ -4,7 +4,7 @@
 
 use super::Dialect;
 use crate::profile::UpstreamProfile;
-use crate::vocabulary::{Media, Message, ModelRequest};
+use crate::vocabulary::{Media, Message, ModelRequest, UserPart};
 use std::borrow::Cow;
 
 /// Longest base64 of a picture: "image exceeds 5 MB maximum: 5272940 bytes > 5242880 bytes" (HTTP 400; daya0576/pi-imessage#5,
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 const BASE64_BYTES_MAX: usize = 5 * 1024 * 1024;
 /// "too many images and documents: 104 + 1 > 100" (HTTP 400; anthropics/claude-code#23392). Some models take 600, and no request
 /// says of which kind its model is.
-/// Documents count as well, and stay.
+/// Documents, which are PDFs and texts of the user, count as well, and stay.
 const PICTURES_MAX: usize = 100;
 /// The oldest are left out by so many at once: what a cache holds stays its beginning for as many pictures more.
 const LEFT_OUT_AT_ONCE: usize = 20;
@@ -31,13 +31,14 @@ pub(super) fn adapt<'r>(
     };
     let media = || request.messages.iter().flat_map(Message::media);
     let pictures = || media().filter(|media| media.is_picture());
-    let documents = media().filter(|media| !media.is_picture()).count();
-    let most = most.saturating_sub(documents);
+    let most = most.saturating_sub(request.messages.iter().map(documents).sum());
     let count = pictures().filter(|media| !is_too_large(media)).count();
     if !profile.vision || (count <= most && !pictures().any(is_too_large)) {
         return request;
     }
-    let mut left_out = count.saturating_sub(most).next_multiple_of(LEFT_OUT_AT_ONCE);
+    let excess = count.saturating_sub(most);
+    // The newest are what the user asks about.
+    let mut left_out = excess.next_multiple_of(LEFT_OUT_AT_ONCE).min(excess + most / 2);
     let mut request = request.into_owned();
     for message in &mut request.messages {
         message.replace_media(&mut |media| match media {
@@ -45,12 +46,25 @@ pub(super) fn adapt<'r>(
             media if is_too_large(media) => Some(media.left_out_note("it is larger than 5 MB in base64")),
             media if left_out > 0 => {
                 left_out -= 1;
-                Some(media.left_out_note("there are too many newer ones"))
+                Some(media.left_out_note("the conversation has too many"))
             }
             _ => None,
         });
     }
     Cow::Owned(request)
+}
+
+/// Documents that a message of the user has.
+fn documents(message: &Message) -> usize {
+    let Message::User(parts) = message else { return 0 };
+    let is_document = |part: &&UserPart| match part {
+        UserPart::File { media, .. } => {
+            let media_type = media.media_type.as_str();
+            media_type.starts_with("text/") || ["application/pdf", "application/json"].contains(&media_type)
+        }
+        UserPart::Text { .. } | UserPart::Image(_) => false,
+    };
+    parts.iter().filter(is_document).count()
 }
 
 fn is_too_large(media: &Media) -> bool {
@@ -60,7 +74,6 @@ fn is_too_large(media: &Media) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::UserPart;
 
     /// A picture of each of these sizes, in base64: the first that is sent, and the number of notes.
     #[track_caller]
@@ -88,15 +101,22 @@ mod tests {
     #[test]
     fn documents_count_as_pictures_do_and_stay() {
         let media = |media_type: &str| Media::new(media_type.into(), "AAAA".into());
-        let pictures = (0..99).map(|_| UserPart::Image(media("image/png")));
-        let documents =
-            (0..2).map(|_| UserPart::File { name: "a.pdf".into(), media: media("application/pdf") });
-        let messages = vec![Message::User(pictures.chain(documents).collect())];
-        let request = ModelRequest { messages, ..ModelRequest::default() };
-        let adapted = adapt(Dialect::Anthropic, &UpstreamProfile::default(), Cow::Borrowed(&request));
-        let (pictures, documents): (Vec<_>, Vec<_>) =
-            adapted.messages.iter().flat_map(Message::media).partition(|media| media.is_picture());
-        assert_eq!((pictures.len(), documents.len()), (79, 2));
+        for (file, files, pictures, sent) in [
+            ("application/pdf", 2, 98, 98),
+            ("application/pdf", 2, 99, 79),
+            ("text/csv", 90, 11, 5),
+            // What is no document becomes words.
+            ("audio/wav", 90, 11, 11),
+        ] {
+            let parts = (0..pictures).map(|_| UserPart::Image(media("image/png")));
+            let of_files = (0..files).map(|_| UserPart::File { name: "a".into(), media: media(file) });
+            let messages = vec![Message::User(parts.chain(of_files).collect())];
+            let request = ModelRequest { messages, ..ModelRequest::default() };
+            let adapted = adapt(Dialect::Anthropic, &UpstreamProfile::default(), Cow::Borrowed(&request));
+            let (pictures, files_left): (Vec<_>, Vec<_>) =
+                adapted.messages.iter().flat_map(Message::media).partition(|media| media.is_picture());
+            assert_eq!((pictures.len(), files_left.len()), (sent, files), "{file}");
+        }
     }
 
     #[test]

@@ -57,9 +57,10 @@ fn excluded_by_claude(body: &Map<String, Value>) -> Vec<&'static str> {
     excluded.into_iter().filter_map(|(name, is_excluded)| is_excluded.then_some(name)).collect()
 }
 
-/// True if a call of the turn is sent without the thinking in front of it, because another model made it or because nobody thought:
-/// "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must
-/// start with a thinking block" (HTTP 400; anthropics/claude-code#20717).
+/// True if the first call of the turn is sent without the thinking in front of it, because another model made it or because nobody
+/// thought: "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant`
+/// message must start with a thinking block" (HTTP 400; anthropics/claude-code#20717). Later calls of a turn usually have none in
+/// front of them, and the thought at its beginning cannot be sent without `thinking` (BerriAI/litellm#18926).
 fn lacks_own_thinking(body: &Map<String, Value>) -> bool {
     let messages = body.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let has = |message: &Value, kind: &str| {
@@ -67,7 +68,7 @@ fn lacks_own_thinking(body: &Map<String, Value>) -> bool {
     };
     let is_question = |message: &Value| message["role"] == "user" && !has(message, "tool_result");
     let turn = messages.iter().rposition(is_question).map_or(messages, |at| &messages[at..]);
-    turn.iter().any(|message| {
+    turn.iter().find(|message| message["role"] == "assistant").is_some_and(|message| {
         let first = &message["content"][0]["type"];
         has(message, "tool_use") && first != "thinking" && first != "redacted_thinking"
     })
@@ -191,7 +192,8 @@ mod tests {
         );
         let step = |blocks: Value| {
             let result = json!({"role": "user", "content": [{"type": "tool_result"}]});
-            json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": blocks}, result])
+            let later = json!({"role": "assistant", "content": [{"type": "tool_use"}]});
+            json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": blocks}, result, later, result])
         };
         let without = step(json!([{"type": "text"}, {"type": "tool_use"}]));
         let with = step(json!([{"type": "thinking"}, {"type": "tool_use"}]));

@@ -428,7 +428,8 @@ fn check_last(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
     }
 }
 
-/// With manual thinking, the assistant turns after the last real user message must begin with their thinking block.
+/// With manual thinking, what the assistant says after the last real user message must begin with a thinking block. Only its
+/// beginning: behind results the model does not think again (BerriAI/litellm#18926).
 fn check_thinking(turns: &[AnthropicTurn<'_>], manual: bool) -> RequestResult<()> {
     if !manual {
         return Ok(());
@@ -437,7 +438,7 @@ fn check_thinking(turns: &[AnthropicTurn<'_>], manual: bool) -> RequestResult<()
         turn.role == "user" && !turn.blocks.iter().any(|block| matches!(block, AnthropicContent::Result(_)))
     };
     let start = turns.iter().rposition(is_question).map_or(0, |at| at + 1);
-    for turn in turns[start..].iter().filter(|turn| turn.role == "assistant") {
+    if let Some(turn) = turns[start..].iter().find(|turn| turn.role == "assistant") {
         let uses = turn.blocks.iter().any(|block| matches!(block, AnthropicContent::Use(_)));
         if uses
             && !matches!(
