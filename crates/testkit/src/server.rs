@@ -59,6 +59,8 @@ pub struct UpstreamHabits {
     pub unsupported_words: UnsupportedWords,
     /// Rule for a call that is forced in Chat Completions.
     pub forced_calls: ForcedCallRule,
+    /// Its model thinks only where `thinking` asks for it, in Anthropic's format: Claude 4.5 and older.
+    pub thinks_only_when_asked: bool,
 }
 
 impl UpstreamHabits {
@@ -106,6 +108,7 @@ impl UpstreamHabits {
                 Self { tool_schemas: ToolSchemaRule::LlamaCpp, roles: RoleRule::Alternating, ..standard }
             }
             "vllm" => Self { roles: RoleRule::Alternating, ..standard },
+            "claude-4.5" => Self { thinks_only_when_asked: true, ..standard },
             "devstral" => Self { roles: RoleRule::AlternatingWithoutCalls, ..standard },
             _ => standard,
         }

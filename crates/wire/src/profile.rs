@@ -93,6 +93,13 @@ pub struct UpstreamProfile {
     /// A call can be forced (`tool_choice: "required"` or a name); if not, it is asked for in words, as it is after a
     /// refusal. Default true.
     pub tool_choice_required: bool,
+    /// A call can be forced while thinking is switched on (Chat Completions; with DeepSeek, Kimi and DashScope it cannot). Default
+    /// true; without, it is asked for in words.
+    pub tool_choice_while_thinking: bool,
+    /// The model may think where no `thinking` asks for it (Anthropic), so that thoughts of the turn go back all the same: newer
+    /// models of Claude do, and refuse changes. Default true; the driver learns from the refusal of an older one.
+    /// <https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting>
+    pub thinks_unasked: bool,
     /// Mark what a cache may keep, `cache_control` (Anthropic). Default true: a conversation is sent again with each step.
     pub cache_control: bool,
     /// Ask for arguments while they are written, `eager_input_streaming` (Anthropic), which otherwise holds each value back until
@@ -159,6 +166,8 @@ impl Default for UpstreamProfile {
             fetches_images: false,
             tool_choice_none: true,
             tool_choice_required: true,
+            tool_choice_while_thinking: true,
+            thinks_unasked: true,
             cache_control: true,
             eager_arguments: false,
             prompt_cache_key: false,

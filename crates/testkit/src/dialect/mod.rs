@@ -208,12 +208,12 @@ pub(crate) fn read(
     let mut seen = match route.dialect {
         FakeDialect::OpenaiChat => openai_chat::request::read(&body, blank, habits),
         FakeDialect::OpenaiResponses => openai_responses::request::read(&body, blank, habits),
-        FakeDialect::Anthropic => anthropic::request::read(&body, blank),
+        FakeDialect::Anthropic => anthropic::request::read(&body, blank, habits),
         FakeDialect::Gemini => gemini::request::read(&body, blank),
         FakeDialect::Ollama => ollama::request::read(&body, blank),
         FakeDialect::Cohere => cohere::request::read(&body, blank),
         FakeDialect::BedrockConverse => bedrock::request::read(&body, blank),
-        FakeDialect::BedrockAnthropic => anthropic::request::read_invocation(&body, blank),
+        FakeDialect::BedrockAnthropic => anthropic::request::read_invocation(&body, blank, habits),
     }?;
     if let Some(at) = seen.tools.iter().position(|tool| habits.refused_tools.contains(&tool.name.as_str())) {
         return Err(tool_schema::refuse_always(route.dialect, at, &seen.tools[at].name));

@@ -468,6 +468,54 @@ fn known_upstreams_refuse_what_they_do_not_take() {
     }
 }
 
+/// Claude takes thoughts of the turn back where it may think: older models only where they are asked to, newer ones unless it is
+/// switched off.
+#[test]
+fn thoughts_of_the_turn_are_refused_where_the_model_does_not_think() {
+    let body = |thinking: Value, question: bool| {
+        let thought = json!({"type": "redacted_thinking", "data": "EqoBCkgIARABGAIiQEmwK0h5cG8="});
+        let mut messages = json!([
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": [thought, {"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "1"}]},
+        ]);
+        if question {
+            let messages = messages.as_array_mut().expect("a list");
+            messages.push(json!({"role": "assistant", "content": "Done."}));
+            messages.push(json!({"role": "user", "content": "y"}));
+        }
+        let tools = json!([{"name": "f", "input_schema": {"type": "object"}}]);
+        let mut body = json!({"model": "m", "max_tokens": 2000, "messages": messages, "tools": tools});
+        if !thinking.is_null() {
+            body["thinking"] = thinking;
+        }
+        body
+    };
+    let enabled = json!({"type": "enabled", "budget_tokens": 1024});
+    for (name, thinking, question, is_refused) in [
+        ("anthropic", json!(null), false, false),
+        ("anthropic", json!({"type": "adaptive"}), false, false),
+        ("anthropic", json!({"type": "disabled"}), false, true),
+        ("anthropic", json!({"type": "disabled"}), true, false),
+        ("claude-4.5", json!(null), false, true),
+        ("claude-4.5", json!(null), true, false),
+        ("claude-4.5", enabled, false, false),
+    ] {
+        let request = ReceivedRequest {
+            path: path(FakeDialect::Anthropic, "m"),
+            headers: vec![("anthropic-version".to_owned(), "2023-06-01".to_owned())],
+            body: body(thinking.clone(), question).to_string().into_bytes(),
+            ..ReceivedRequest::default()
+        };
+        let read = FakeDialect::Anthropic.read(&request, &UpstreamHabits::of(name));
+        let words =
+            "messages.1.content.0: When thinking is disabled, an `assistant` message in the final position";
+        let refusal = read.err().unwrap_or_default();
+        assert_eq!(refusal.contains(words), is_refused, "{name} {thinking}: {refusal}");
+        assert_eq!(refusal.is_empty(), !is_refused, "{name} {thinking}: {refusal}");
+    }
+}
+
 /// Pictures that are one too many, or too large.
 #[test]
 fn pictures_over_the_limits_are_refused() {

@@ -260,6 +260,8 @@ pub struct ProfileSection {
     pub fetches_images: Option<bool>,
     pub tool_choice_none: Option<bool>,
     pub tool_choice_required: Option<bool>,
+    pub tool_choice_while_thinking: Option<bool>,
+    pub thinks_unasked: Option<bool>,
     pub cache_control: Option<bool>,
     pub eager_arguments: Option<bool>,
     pub prompt_cache_key: Option<bool>,
@@ -288,6 +290,10 @@ impl ProfileSection {
             fetches_images: self.fetches_images.unwrap_or(base.fetches_images),
             tool_choice_none: self.tool_choice_none.unwrap_or(base.tool_choice_none),
             tool_choice_required: self.tool_choice_required.unwrap_or(base.tool_choice_required),
+            tool_choice_while_thinking: self
+                .tool_choice_while_thinking
+                .unwrap_or(base.tool_choice_while_thinking),
+            thinks_unasked: self.thinks_unasked.unwrap_or(base.thinks_unasked),
             cache_control: self.cache_control.unwrap_or(base.cache_control),
             eager_arguments: self.eager_arguments.unwrap_or(base.eager_arguments),
             prompt_cache_key: self.prompt_cache_key.unwrap_or(base.prompt_cache_key),

@@ -367,6 +367,12 @@ pub(crate) fn mentions_tool_choice(status: u16, text: &str) -> bool {
     (400..500).contains(&status) && (text.contains("tool_choice") || text.contains("tool choice"))
 }
 
+/// True if thoughts of the turn are refused because the model does not think unless it is asked to: "When thinking is disabled,
+/// an `assistant` message in the final position cannot contain `thinking`" (tailcallhq/forgecode#1853).
+pub(crate) fn mentions_thoughts_unasked(status: u16, text: &str) -> bool {
+    status == 400 && text.contains("when thinking is disabled") && text.contains("cannot contain")
+}
+
 /// True if reasoning that was sent back is refused: the same history without it may be accepted.
 pub(crate) fn is_unreadable_reasoning(status: u16, text: &str) -> bool {
     const PHRASES: [&str; 10] = [

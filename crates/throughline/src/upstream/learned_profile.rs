@@ -13,8 +13,8 @@ use throughline_wire::{
 
 /// One thing that a refusal may name, and the profile without it.
 struct RefusalRule {
-    /// The dialect that sends it; none for every one.
-    dialect: Option<Dialect>,
+    /// The dialects that send it.
+    dialects: &'static [Dialect],
     /// True for a request that has it: a refusal of another names something else.
     is_sent: fn(&RefusedRequest<'_>) -> bool,
     /// By status and [text](super::error_body::UpstreamErrorBody::text).
@@ -22,56 +22,69 @@ struct RefusalRule {
     leave_out: fn(&mut UpstreamProfile),
 }
 
-const RULES: [RefusalRule; 8] = [
+const CLAUDE: [Dialect; 2] = [Dialect::Anthropic, Dialect::BedrockAnthropic];
+
+const RULES: [RefusalRule; 9] = [
     RefusalRule {
-        dialect: Some(Dialect::OpenaiChat),
+        dialects: &[Dialect::OpenaiChat],
         is_sent: |_| true,
         is_named: failure::mentions_stream_options,
         leave_out: |profile| profile.include_usage = false,
     },
     RefusalRule {
-        dialect: Some(Dialect::OpenaiResponses),
+        dialects: &[Dialect::OpenaiResponses],
         is_sent: |_| true,
         is_named: failure::mentions_encrypted_reasoning,
         leave_out: |profile| profile.encrypted_reasoning = false,
     },
     RefusalRule {
-        dialect: Some(Dialect::OpenaiChat),
+        dialects: &[Dialect::OpenaiChat],
         is_sent: |refused| has_user_after_tool(refused.body),
         is_named: failure::mentions_user_after_tool,
         leave_out: |profile| profile.user_after_tool = false,
     },
     RefusalRule {
-        dialect: Some(Dialect::OpenaiChat),
+        dialects: &[Dialect::OpenaiChat],
         is_sent: |_| true,
         is_named: failure::mentions_max_completion_tokens,
         leave_out: |profile| profile.max_completion_tokens = true,
     },
     RefusalRule {
-        dialect: None,
+        dialects: &Dialect::ALL,
         is_sent: |refused| !refused.request.tools.is_empty(),
         is_named: failure::mentions_eager_arguments,
         leave_out: |profile| profile.eager_arguments = false,
     },
     RefusalRule {
-        dialect: Some(Dialect::Anthropic),
+        dialects: &CLAUDE,
         is_sent: |_| true,
         is_named: failure::mentions_cache_control,
         leave_out: |profile| profile.cache_control = false,
     },
     RefusalRule {
-        dialect: Some(Dialect::BedrockAnthropic),
+        dialects: &CLAUDE,
         is_sent: |_| true,
-        is_named: failure::mentions_cache_control,
-        leave_out: |profile| profile.cache_control = false,
+        is_named: failure::mentions_thoughts_unasked,
+        leave_out: |profile| profile.thinks_unasked = false,
     },
     RefusalRule {
-        dialect: None,
+        dialects: &Dialect::ALL,
+        is_sent: |refused| is_call_forbidden(refused.body),
+        is_named: failure::mentions_tool_choice,
+        leave_out: |profile| profile.tool_choice_none = false,
+    },
+    RefusalRule {
+        dialects: &Dialect::ALL,
         is_sent: |refused| !refused.request.tools.is_empty(),
         is_named: failure::mentions_tool_schema,
         leave_out: |profile| profile.tool_schemas = ToolSchemaForm::Plain,
     },
 ];
+
+/// True for `tool_choice: "none"`, in the forms of OpenAI and Anthropic.
+fn is_call_forbidden(body: &Value) -> bool {
+    body["tool_choice"] == "none" || body["tool_choice"]["type"] == "none"
+}
 
 /// True for messages in which the user speaks right after a tool's result (Chat Completions).
 fn has_user_after_tool(body: &Value) -> bool {
@@ -136,7 +149,7 @@ impl LearnedProfile {
             let mut without = refused.profile.clone();
             (rule.leave_out)(&mut without);
             without != *refused.profile
-                && rule.dialect.is_none_or(|dialect| dialect == self.dialect)
+                && rule.dialects.contains(&self.dialect)
                 && (rule.is_sent)(refused)
                 && (rule.is_named)(status, refusal)
         });
@@ -281,6 +294,23 @@ mod tests {
             let refused = RefusedRequest { request: &request(&[]), profile, body };
             assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{roles:?}");
             assert_eq!(learned.get("m").user_after_tool, !is_learned, "{roles:?}");
+        }
+    }
+
+    #[test]
+    fn a_choice_of_no_tool_is_learned_only_where_it_was_sent() {
+        for (choice, is_learned) in [
+            (json!("none"), true),
+            (json!({"type": "none"}), true),
+            (json!("required"), false),
+            (json!({"type": "any"}), false),
+            (Value::Null, false),
+        ] {
+            let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
+            let (profile, body) = (&learned.get("m"), &json!({"tool_choice": choice}));
+            let refused = RefusedRequest { request: &request(&["look"]), profile, body };
+            assert_eq!(learned.learn(&refused, 400, "tool choice must be auto"), is_learned, "{choice}");
+            assert_eq!(learned.get("m").tool_choice_none, !is_learned, "{choice}");
         }
     }
 

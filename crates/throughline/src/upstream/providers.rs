@@ -78,25 +78,36 @@ pub fn all() -> Vec<KnownProvider> {
         KnownProvider {
             // Thinking models answer 400 "The `reasoning_content` in the thinking mode must be passed back to the API"
             // otherwise; models without thinking ignore it. https://api-docs.deepseek.com/guides/thinking_mode
-            profile: with_reasoning_echo(ReasoningEcho::ReasoningContent),
+            // A forced call: "Thinking mode does not support this tool_choice" (HTTP 400; deepseek-ai/DeepSeek-V3#1376).
+            profile: UpstreamProfile {
+                tool_choice_while_thinking: false,
+                ..with_reasoning_echo(ReasoningEcho::ReasoningContent)
+            },
             ..chat_completions("deepseek", "DeepSeek", "https://api.deepseek.com", Some("DEEPSEEK_API_KEY"))
                 .with_key_url("https://platform.deepseek.com/api_keys").with_note("Thinking is on by default for the newer models.")
         },
         // Later deltas carry `name: ""` (CodexPlusPlus#771), which assembly ignores for everyone.
         chat_completions("siliconflow", "SiliconFlow", "https://api.siliconflow.cn/v1", Some("SILICONFLOW_API_KEY"))
             .with_key_url("https://cloud.siliconflow.cn/account/ak").with_note("Not every model has tools: `Function call is not supported for this model.`"),
-        // Old reasoning is ignored (vercel/ai, packages/alibaba), so it is not sent.
-        chat_completions(
-            "dashscope",
-            "Alibaba DashScope (Qwen)",
-            "https://dashscope.aliyuncs.com/compatible-mode/v1",
-            Some("DASHSCOPE_API_KEY"),
-        )
-        .with_key_url("https://bailian.console.aliyun.com/?tab=model#/api-key").with_note("Outside China: base_url = \"https://dashscope-intl.aliyuncs.com/compatible-mode/v1\"."),
+        KnownProvider {
+            // Old reasoning is ignored (vercel/ai, packages/alibaba), so it is not sent.
+            // "The tool_choice parameter does not support being set to required or object in thinking mode" (HTTP 400;
+            // cloudwego/eino#994).
+            profile: UpstreamProfile { tool_choice_while_thinking: false, ..UpstreamProfile::default() },
+            ..chat_completions(
+                "dashscope",
+                "Alibaba DashScope (Qwen)",
+                "https://dashscope.aliyuncs.com/compatible-mode/v1",
+                Some("DASHSCOPE_API_KEY"),
+            )
+            .with_key_url("https://bailian.console.aliyun.com/?tab=model#/api-key").with_note("Outside China: base_url = \"https://dashscope-intl.aliyuncs.com/compatible-mode/v1\".")
+        },
         KnownProvider {
             // 400 "thinking is enabled but reasoning_content is missing in assistant tool call message at index N".
             // Its own form of JSON Schema (https://github.com/MoonshotAI/kimi-cli/issues/1595).
+            // "tool_choice 'required' is incompatible with thinking enabled" (HTTP 400; AstrBotDevs/AstrBot#7805).
             profile: UpstreamProfile {
+                tool_choice_while_thinking: false,
                 tool_schemas: ToolSchemaForm::Plain,
                 ..with_reasoning_echo(ReasoningEcho::ReasoningContent)
             },

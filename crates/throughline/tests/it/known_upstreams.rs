@@ -39,7 +39,15 @@ pub fn all() -> Vec<KnownUpstream> {
             habits: UpstreamHabits::of(name),
             model: model(dialect, name),
         });
-    plain.chain(known).collect()
+    // Where nobody asks it to think it does not, as the driver learns.
+    let older = KnownUpstream {
+        name: "claude-4.5".to_owned(),
+        dialect: Dialect::Anthropic,
+        profile: UpstreamProfile { thinks_unasked: false, ..UpstreamProfile::default() },
+        habits: UpstreamHabits::of("claude-4.5"),
+        model: "claude-4.5".to_owned(),
+    };
+    plain.chain(known).chain([older]).collect()
 }
 
 /// The settings that ask for a reply of this schema, in the field that its dialect has for it.

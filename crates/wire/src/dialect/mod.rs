@@ -308,27 +308,22 @@ pub fn encode(
     encoded.tools_left_out = left_out;
     reply_schema::adapt(dialect, profile, &mut encoded.body);
     if let Some(body) = encoded.body.as_object_mut() {
-        encoded.settings_left_out = settings::take_out(dialect, profile, &request.model, body);
+        encoded.settings_left_out.extend(settings::take_out(dialect, profile, &request.model, body));
     }
     Ok(encoded)
 }
 
 /// True if a call can be forced. Ollama has no field for it; Anthropic refuses it while the model thinks ("Thinking may not
-/// be enabled when tool_choice forces tool use", HTTP 400), and thoughts cannot be switched off within a turn. So do those that
-/// have such a switch in Chat Completions: DeepSeek ("Thinking mode does not support this tool_choice",
-/// deepseek-ai/DeepSeek-V3#1376), Kimi ("tool_choice 'required' is incompatible with thinking enabled", AstrBotDevs/AstrBot#7805),
-/// DashScope ("The tool_choice parameter does not support being set to required or object in thinking mode",
-/// cloudwego/eino#994).
+/// be enabled when tool_choice forces tool use", HTTP 400), and thoughts cannot be switched off within a turn. So do some
+/// upstreams of Chat Completions, by their profile.
 fn can_force(dialect: Dialect, request: &ModelRequest, profile: &UpstreamProfile) -> bool {
-    let extra = &request.settings.extra;
-    let thinks = extra.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
-    let is_on = extra.get("enable_thinking").is_some_and(|is_on| *is_on == true);
+    let asks_for_thoughts = settings::asks_for_thoughts(request, profile);
     match dialect {
         Dialect::Ollama => false,
         // Cohere forces a call, and no particular one.
         Dialect::Cohere if matches!(request.tool_choice, ToolChoice::Tool(_)) => false,
-        Dialect::Anthropic | Dialect::BedrockAnthropic if thinks => false,
-        Dialect::OpenaiChat if thinks || is_on => false,
+        Dialect::Anthropic | Dialect::BedrockAnthropic if asks_for_thoughts => false,
+        _ if asks_for_thoughts && !profile.tool_choice_while_thinking => false,
         _ => profile.tool_choice_required && !request.tools.is_empty(),
     }
 }

@@ -5,6 +5,7 @@
 use super::Dialect;
 use super::gemini::is_before_three;
 use crate::profile::UpstreamProfile;
+use crate::vocabulary::ModelRequest;
 use serde_json::{Map, Value, json};
 
 /// Objects of a body in which settings stand, besides the body itself.
@@ -35,6 +36,21 @@ pub(super) fn take_out(
     left_out
 }
 
+/// The setting `thinking` of a request, as it is sent.
+pub(super) fn thinking<'r>(request: &'r ModelRequest, profile: &UpstreamProfile) -> Option<&'r Value> {
+    sent(request, profile, "thinking").filter(|setting| !setting.is_null())
+}
+
+/// True for a request that switches thinking on.
+pub(super) fn asks_for_thoughts(request: &ModelRequest, profile: &UpstreamProfile) -> bool {
+    thinking(request, profile).is_some_and(|thinking| thinking["type"] != "disabled")
+        || sent(request, profile, "enable_thinking").is_some_and(|is_on| *is_on == true)
+}
+
+fn sent<'r>(request: &'r ModelRequest, profile: &UpstreamProfile, name: &str) -> Option<&'r Value> {
+    request.settings.extra.get(name).filter(|_| !profile.leave_out.contains(name))
+}
+
 /// "Thinking isn't compatible with `temperature` or `top_k` modifications", and `top_p` is between 0.95 and 1
 /// (<https://platform.claude.com/docs/en/build-with-claude/extended-thinking>); "`temperature` and `top_p` cannot both be
 /// specified for this model. Please use only one." (HTTP 400).
@@ -43,11 +59,6 @@ fn excluded_by_claude(body: &Map<String, Value>) -> Vec<&'static str> {
     if !thinks {
         return exclude_either(body, "temperature", "top_p");
     }
-    if body["thinking"]["type"] == "enabled" && lacks_own_thinking(body) {
-        let mut excluded = exclude_either(body, "temperature", "top_p");
-        excluded.insert(0, "thinking");
-        return excluded;
-    }
     let number = |name: &str| body.get(name).and_then(Value::as_f64);
     let excluded = [
         ("temperature", number("temperature").is_some_and(|value| value != 1.0)),
@@ -55,23 +66,6 @@ fn excluded_by_claude(body: &Map<String, Value>) -> Vec<&'static str> {
         ("top_p", number("top_p").is_none_or(|value| value < 0.95) || body.contains_key("temperature")),
     ];
     excluded.into_iter().filter_map(|(name, is_excluded)| is_excluded.then_some(name)).collect()
-}
-
-/// True if the first call of the turn is sent without the thinking in front of it, because another model made it or because nobody
-/// thought: "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant`
-/// message must start with a thinking block" (HTTP 400; anthropics/claude-code#20717). Later calls of a turn usually have none in
-/// front of them, and the thought at its beginning cannot be sent without `thinking` (BerriAI/litellm#18926).
-fn lacks_own_thinking(body: &Map<String, Value>) -> bool {
-    let messages = body.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let has = |message: &Value, kind: &str| {
-        message["content"].as_array().is_some_and(|blocks| blocks.iter().any(|block| block["type"] == kind))
-    };
-    let is_question = |message: &Value| message["role"] == "user" && !has(message, "tool_result");
-    let turn = messages.iter().rposition(is_question).map_or(messages, |at| &messages[at..]);
-    turn.iter().find(|message| message["role"] == "assistant").is_some_and(|message| {
-        let first = &message["content"][0]["type"];
-        has(message, "tool_use") && first != "thinking" && first != "redacted_thinking"
-    })
 }
 
 /// "You can only set only one of thinking budget and thinking level"; "Function calling with a response mime type:
@@ -189,25 +183,6 @@ mod tests {
             json!({"thinking": thinking, "top_p": 0.97}),
             &[],
             json!({"thinking": thinking, "top_p": 0.97}),
-        );
-        let step = |blocks: Value| {
-            let result = json!({"role": "user", "content": [{"type": "tool_result"}]});
-            let later = json!({"role": "assistant", "content": [{"type": "tool_use"}]});
-            json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": blocks}, result, later, result])
-        };
-        let without = step(json!([{"type": "text"}, {"type": "tool_use"}]));
-        let with = step(json!([{"type": "thinking"}, {"type": "tool_use"}]));
-        check(
-            Dialect::Anthropic,
-            json!({"thinking": thinking, "temperature": 0.5, "messages": without}),
-            &["thinking"],
-            json!({"temperature": 0.5, "messages": without}),
-        );
-        check(
-            Dialect::Anthropic,
-            json!({"thinking": thinking, "messages": with}),
-            &[],
-            json!({"thinking": thinking, "messages": with}),
         );
         check(
             Dialect::BedrockConverse,

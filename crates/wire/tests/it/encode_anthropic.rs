@@ -164,6 +164,21 @@ fn limits_transfer_and_further_fields() {
     assert_eq!(sent(&request).body["max_tokens"], 3000);
 }
 
+/// A turn that another model began goes on without thinking, and without tokens for it.
+#[test]
+fn a_budget_that_is_left_out_does_not_count() {
+    let calls = vec![(weather("toolu_1", "Paris"), done("sunny"))];
+    let mut request = request(vec![user("Hi"), Message::Step(step("", calls))]);
+    request.settings.max_output_tokens = Some(100);
+    let thinking = json!({ "thinking": { "type": "enabled", "budget_tokens": 2000 } });
+    request.settings.extra = thinking.as_object().cloned().unwrap_or_default();
+    for dialect in [Dialect::Anthropic, Dialect::BedrockAnthropic] {
+        let encoded = encode(dialect, &request, &unmarked(), TransferMode::Stream).expect("an encoder");
+        assert_eq!((&encoded.body["max_tokens"], encoded.body.get("thinking")), (&json!(100), None));
+        assert_eq!(encoded.settings_left_out, ["thinking"], "{dialect}");
+    }
+}
+
 // --- a tool loop ---
 
 #[test]

@@ -65,6 +65,30 @@ fn where_a_call_cannot_be_forced_it_is_asked_for_in_words() {
     }
 }
 
+/// DeepSeek, Kimi and DashScope refuse it while they think. Others that have the same switch take the field.
+#[test]
+fn a_forced_call_is_asked_for_in_words_only_where_the_upstream_thinks_and_refuses_it_then() {
+    let refuses = UpstreamProfile { tool_choice_while_thinking: false, ..UpstreamProfile::default() };
+    let leaves_out = UpstreamProfile { leave_out: ["thinking".to_owned()].into(), ..refuses.clone() };
+    let enabled = json!({"thinking": {"type": "enabled"}});
+    for (settings, profile, is_forced) in [
+        (&enabled, &refuses, false),
+        (&json!({"enable_thinking": true}), &refuses, false),
+        (&json!({"thinking": {"type": "disabled"}}), &refuses, true),
+        (&json!({"thinking": null}), &refuses, true),
+        (&json!({"enable_thinking": false}), &refuses, true),
+        (&enabled, &leaves_out, true),
+        (&enabled, &UpstreamProfile::default(), true),
+        (&json!({"enable_thinking": true}), &UpstreamProfile::default(), true),
+    ] {
+        let mut asking = asking(ToolChoice::Required);
+        asking.settings.extra = settings.as_object().unwrap().clone();
+        let body = body(Dialect::OpenaiChat, &asking, profile);
+        assert_eq!(choice_of(&body) == "required", is_forced, "{settings}");
+        assert_eq!(body.to_string().contains(REQUIRED), !is_forced, "{settings}");
+    }
+}
+
 /// The words stand behind everything, so that what was said before stays a prefix of the next request.
 #[test]
 fn the_words_are_the_last_thing_said() {

@@ -79,9 +79,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         title: "Claude thinks in a turn with a call that has no thought",
-        file: "crates/wire/src/dialect/settings.rs",
-        original: " && lacks_own_thinking(body)",
-        replaced: " && lacks_own_thinking(body) && body.is_empty()",
+        file: "crates/wire/src/dialect/anthropic/thinking.rs",
+        original: " && lacks_own_thinking(turn)",
+        replaced: " && lacks_own_thinking(turn) && turn.is_empty()",
+        tests: REQUESTS,
+    },
+    Mutant {
+        title: "thoughts of the turn go back to Claude where it does not think",
+        file: "crates/wire/src/dialect/anthropic/thinking.rs",
+        original: "        if !may_think {",
+        replaced: "        if !may_think && turn.is_empty() {",
         tests: REQUESTS,
     },
     Mutant {
@@ -101,8 +108,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         title: "a thought ends a message of Claude's",
         file: "crates/wire/src/dialect/anthropic/encode.rs",
-        original: "rposition(|block| !is_thinking(block))",
-        replaced: "rposition(|block| !is_thinking(block) || block.is_object())",
+        original: "rposition(|block| !is_thought(block))",
+        replaced: "rposition(|block| !is_thought(block) || block.is_object())",
         tests: REQUESTS,
     },
     Mutant {

@@ -6,6 +6,7 @@ use crate::fake_ids::signature;
 use crate::seen::{
     ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
 };
+use crate::server::UpstreamHabits;
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
@@ -50,7 +51,11 @@ fn extra(at: &RequestNode<'_>, key: &str) -> String {
     format!("{path}: Extra inputs are not permitted")
 }
 
-pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
+pub(crate) fn read(
+    body: &Value,
+    mut seen: SeenRequest,
+    habits: &UpstreamHabits,
+) -> RequestResult<SeenRequest> {
     if seen.header("anthropic-version").is_none() {
         return Err(RequestRefusal::new("anthropic-version: header is required"));
     }
@@ -60,21 +65,29 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     if root.get("stream").map(|at| at.flag()).transpose()? == Some(true) {
         seen.delivery = ReplyDelivery::Stream;
     }
-    read_body(&root, seen)
+    read_body(&root, seen, habits)
 }
 
 /// The same at Bedrock: a version in the body instead of a header, model and form of the reply in the path.
-pub(crate) fn read_invocation(body: &Value, seen: SeenRequest) -> RequestResult<SeenRequest> {
+pub(crate) fn read_invocation(
+    body: &Value,
+    seen: SeenRequest,
+    habits: &UpstreamHabits,
+) -> RequestResult<SeenRequest> {
     let root = RequestNode::root(body, PathStyle::Dots);
     let others = FIELDS.iter().copied().filter(|field| !matches!(*field, "model" | "stream"));
     root.allow_only(&others.chain(["anthropic_version", "anthropic_beta"]).collect::<Vec<_>>(), extra)?;
     if root.require_text("anthropic_version")? != "bedrock-2023-05-31" {
         return Err(RequestRefusal::new("anthropic_version: Input should be 'bedrock-2023-05-31'"));
     }
-    read_body(&root, seen)
+    read_body(&root, seen, habits)
 }
 
-fn read_body(root: &RequestNode<'_>, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
+fn read_body(
+    root: &RequestNode<'_>,
+    mut seen: SeenRequest,
+    habits: &UpstreamHabits,
+) -> RequestResult<SeenRequest> {
     let most = root.require("max_tokens")?.count()?;
     if most == 0 {
         return Err(RequestRefusal::new("max_tokens: must be greater than or equal to 1"));
@@ -88,8 +101,12 @@ fn read_body(root: &RequestNode<'_>, mut seen: SeenRequest) -> RequestResult<See
     seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(root, &seen.tools)?;
     let turns = turns(&root.require("messages")?)?;
-    let manual = root.get("thinking").and_then(|at| at.get_text("type").ok().flatten()) == Some("enabled");
-    check_thinking(&turns, manual)?;
+    match root.get("thinking").and_then(|at| at.get_text("type").ok().flatten()) {
+        Some("enabled") => check_first_thought(&turns)?,
+        Some("disabled") => check_no_thoughts(&turns)?,
+        None if habits.thinks_only_when_asked => check_no_thoughts(&turns)?,
+        _ => {}
+    }
     check_pictures(&turns)?;
     let has_last_word = check_last(&turns);
     seen.messages = conversation(turns)?;
@@ -207,6 +224,12 @@ enum AnthropicContent {
     Redacted,
     Use(SeenCall),
     Result(SeenResult),
+}
+
+impl AnthropicContent {
+    fn is_thought(&self) -> bool {
+        matches!(self, Self::Thinking { .. } | Self::Redacted)
+    }
 }
 
 fn turns<'a>(list: &RequestNode<'a>) -> RequestResult<Vec<AnthropicTurn<'a>>> {
@@ -430,31 +453,42 @@ fn check_last(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
 
 /// With manual thinking, what the assistant says after the last real user message must begin with a thinking block. Only its
 /// beginning: behind results the model does not think again (BerriAI/litellm#18926).
-fn check_thinking(turns: &[AnthropicTurn<'_>], manual: bool) -> RequestResult<()> {
-    if !manual {
-        return Ok(());
+fn check_first_thought(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
+    let Some(turn) = turns_since_question(turns).find(|turn| turn.role == "assistant") else { return Ok(()) };
+    let uses = turn.blocks.iter().any(|block| matches!(block, AnthropicContent::Use(_)));
+    if uses && !turn.blocks.first().is_some_and(AnthropicContent::is_thought) {
+        return Err(RequestRefusal::new(format!(
+            "{}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` \
+             is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set \
+             of `tool_use` and `tool_result` blocks).",
+            turn.at.path
+        )));
     }
-    let is_question = |turn: &AnthropicTurn<'_>| {
-        turn.role == "user" && !turn.blocks.iter().any(|block| matches!(block, AnthropicContent::Result(_)))
-    };
-    let start = turns.iter().rposition(is_question).map_or(0, |at| at + 1);
-    if let Some(turn) = turns[start..].iter().find(|turn| turn.role == "assistant") {
-        let uses = turn.blocks.iter().any(|block| matches!(block, AnthropicContent::Use(_)));
-        if uses
-            && !matches!(
-                turn.blocks.first(),
-                Some(AnthropicContent::Thinking { .. } | AnthropicContent::Redacted)
-            )
-        {
+    Ok(())
+}
+
+/// A model that does not think takes no thoughts of the turn (tailcallhq/forgecode#1853).
+fn check_no_thoughts(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
+    for turn in turns_since_question(turns) {
+        if let Some(nth) = turn.blocks.iter().position(AnthropicContent::is_thought) {
             return Err(RequestRefusal::new(format!(
-                "{}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` \
-                 is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set \
-                 of `tool_use` and `tool_result` blocks).",
+                "{}.content.{nth}: When thinking is disabled, an `assistant` message in the final position cannot contain \
+                 `thinking`. To use thinking blocks, enable `thinking` in your request.",
                 turn.at.path
             )));
         }
     }
     Ok(())
+}
+
+/// What follows the last real user message.
+fn turns_since_question<'t, 'a>(
+    turns: &'t [AnthropicTurn<'a>],
+) -> impl Iterator<Item = &'t AnthropicTurn<'a>> {
+    let is_question = |turn: &AnthropicTurn<'_>| {
+        turn.role == "user" && !turn.blocks.iter().any(|block| matches!(block, AnthropicContent::Result(_)))
+    };
+    turns[turns.iter().rposition(is_question).map_or(0, |at| at + 1)..].iter()
 }
 
 fn conversation(turns: Vec<AnthropicTurn<'_>>) -> RequestResult<Vec<SeenMessage>> {

@@ -1,6 +1,7 @@
 //! Request to JSON.
 
 use super::echo;
+use super::thinking::{TurnThinking, is_thought};
 use crate::dialect::call_ids::{CallIdForm, CallIds};
 use crate::dialect::call_name::{self, LONG_NAME_BYTES_MAX};
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, extra};
@@ -49,10 +50,12 @@ pub(crate) fn encode(
         }
     }
     let container = conversation.container;
+    let mut messages = conversation.into_messages();
+    let thinking = TurnThinking::adapt(request, profile, &mut messages);
 
     let mut body = Map::new();
     body.insert("model".to_owned(), request.model.as_str().into());
-    body.insert("max_tokens".to_owned(), max_tokens(request).into());
+    body.insert("max_tokens".to_owned(), max_tokens(request, thinking.budget).into());
     if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
         let mut text = text_block(instructions);
         body.insert(
@@ -65,7 +68,7 @@ pub(crate) fn encode(
             },
         );
     }
-    body.insert("messages".to_owned(), conversation.into_messages());
+    body.insert("messages".to_owned(), messages.into());
     tools(request, offered, profile, &mut body);
     if let Some(temperature) = request.settings.temperature {
         body.insert("temperature".to_owned(), temperature.min(TEMPERATURE_MAX).into());
@@ -77,6 +80,11 @@ pub(crate) fn encode(
         body.insert("stream".to_owned(), true.into());
     }
     extra::merge(&mut body, &request.settings.extra);
+    let mut settings_left_out = Vec::new();
+    if thinking.is_left_out {
+        body.shift_remove("thinking");
+        settings_left_out.push("thinking".to_owned());
+    }
     let mut headers = vec![("anthropic-version", API_VERSION.to_owned())];
     if request.settings.hosted.contains(&HostedToolKind::CodeExecution) {
         headers.push(("anthropic-beta", CODE_EXECUTION_BETA.to_owned()));
@@ -85,13 +93,12 @@ pub(crate) fn encode(
         path: "/v1/messages".to_owned(),
         headers,
         body: Value::Object(body),
+        settings_left_out,
         ..EncodedRequest::default()
     }
 }
 
-fn max_tokens(request: &ModelRequest) -> u64 {
-    let thinking = request.settings.extra.get("thinking").and_then(|thinking| thinking.get("budget_tokens"));
-    let budget = thinking.and_then(Value::as_u64).unwrap_or(0);
+fn max_tokens(request: &ModelRequest, budget: u64) -> u64 {
     match request.settings.max_output_tokens.map(u64::from) {
         // "`max_tokens` must be greater than `thinking.budget_tokens`" (HTTP 400): it is meant for the answer.
         Some(tokens) if tokens <= budget => tokens + budget,
@@ -294,8 +301,7 @@ impl<'a> ConversationEncoder<'a> {
         }
         content.extend(missing.into_iter().map(|(call, id)| tool_use(call, id)));
         // "The final block in an assistant message cannot be `thinking`" (HTTP 400): a reply cut before its answer.
-        let is_thinking = |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
-        content.truncate(content.iter().rposition(|block| !is_thinking(block)).map_or(0, |last| last + 1));
+        content.truncate(content.iter().rposition(|block| !is_thought(block)).map_or(0, |last| last + 1));
         if let Some(container) = echo::container(&state.value) {
             self.container = Some(container);
         }
@@ -350,7 +356,7 @@ impl<'a> ConversationEncoder<'a> {
         known.then(|| json!({ "type": "image", "source": base64_source(media) }))
     }
 
-    fn into_messages(mut self) -> Value {
+    fn into_messages(mut self) -> Vec<Value> {
         if self.profile.cache_control {
             self.mark_cache_points();
         }

@@ -8,6 +8,7 @@ mod blocks;
 mod decode;
 mod echo;
 mod encode;
+mod thinking;
 
 pub(crate) use decode::AnthropicDecoder;
 pub(crate) use encode::{encode, state_of_blocks};

@@ -40,7 +40,7 @@ pub(crate) fn encode_anthropic(
         body.entry("anthropic_version").or_insert_with(|| ANTHROPIC_VERSION.into());
     }
     let method = if transfer == TransferMode::Stream { "invoke-with-response-stream" } else { "invoke" };
-    EncodedRequest { path: path(&request.model, method), body: encoded.body, ..EncodedRequest::default() }
+    EncodedRequest { path: path(&request.model, method), headers: Vec::new(), ..encoded }
 }
 
 /// `Converse` or `ConverseStream`.
