@@ -26,7 +26,7 @@ use crate::setup::TurnSetup;
 use crate::tool::OfferedTool;
 use crate::waterfall::Waterfall;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use throughline_wire::{CallId, CallSlot, FinishReason, ToolName, Usage};
 
@@ -51,6 +51,10 @@ pub(crate) mod code {
     pub(crate) const LOOP_NOTE: &str = "loop_note";
     /// Problem: the model has thought and written no answer; it gets a note, and is asked once more.
     pub(crate) const ANSWER_MISSING: &str = "answer_missing";
+    /// Problem: tools that are not in the request.
+    pub(crate) const TOOLS_LEFT_OUT: &str = "tools_left_out";
+    /// Problem: settings that are not in the request.
+    pub(crate) const SETTINGS_LEFT_OUT: &str = "settings_left_out";
     /// Problem: the stream died with the process; the model is asked to continue.
     pub(crate) const UPSTREAM_LOST: &str = "upstream_lost";
 }
@@ -151,6 +155,8 @@ pub(crate) struct TurnRecord {
     pub resolutions: BTreeMap<ApprovalId, QuestionResolution>,
     /// Number of takeovers by another process.
     pub takeovers: u32,
+    /// What was left out of requests, by code and excerpt of the problems that have named it.
+    pub left_out: BTreeSet<(String, String)>,
 }
 
 /// The answer that a question got.
@@ -460,6 +466,9 @@ impl TurnRecord {
     }
 
     fn problem(&mut self, code: &str, excerpt: &str) {
+        if [code::TOOLS_LEFT_OUT, code::SETTINGS_LEFT_OUT].contains(&code) {
+            self.left_out.insert((code.to_owned(), excerpt.to_owned()));
+        }
         if let Some(step) = self.steps.last_mut() {
             step.problems += 1;
             if [code::LOOP_NOTE, code::UPSTREAM_LOST, code::ANSWER_MISSING].contains(&code) {

@@ -401,6 +401,10 @@ impl TurnMachine<'_> {
             Some(detail) => format!("{detail}: {}", problem.excerpt),
             None => problem.excerpt.clone(),
         };
+        let is_same = |(of, what): &(String, String)| *of == code && *what == excerpt;
+        if problem.kind.is_about_request() && self.record.left_out.iter().any(is_same) {
+            return;
+        }
         self.report_problem(&code, Some(problem.at), excerpt, wording::problem_remedy(&problem.kind), target);
     }
 

@@ -1243,6 +1243,33 @@ fn every_limit_of_a_turn_holds() {
     assert!(reported[1].contains("calls_per_turn_max"), "{reported:?}");
 }
 
+/// Each request of the turn says it again, also one that is tried anew.
+#[test]
+fn what_is_left_out_of_requests_is_named_once_a_turn() {
+    use throughline_engine::EventKind;
+    use throughline_wire::{ProblemKind, StepEvent, StepProblem};
+    let mut scripted = ScriptedTurn::new(script::setup("tools t:read"));
+    let left_out = |scripted: &mut ScriptedTurn, kind: ProblemKind, names: &str| {
+        let excerpt = names.to_owned();
+        scripted.model(StepEvent::Problem(StepProblem { kind, at: 0, excerpt, slot: None }));
+    };
+    left_out(&mut scripted, ProblemKind::ToolsLeftOut, "t");
+    left_out(&mut scripted, ProblemKind::SettingsLeftOut, "seed");
+    for line in ["open A t", "seal A {}", "finish tool_calls", "ok A 1"] {
+        scripted.line(line);
+    }
+    left_out(&mut scripted, ProblemKind::ToolsLeftOut, "t");
+    // Another upstream may be asked by now.
+    left_out(&mut scripted, ProblemKind::SettingsLeftOut, "seed, thinking");
+    left_out(&mut scripted, ProblemKind::SettingsLeftOut, "seed");
+    let named = scripted.log.iter().filter_map(|event| match &event.kind {
+        EventKind::Problem { code, excerpt, .. } => Some(format!("{code} {excerpt}")),
+        _ => None,
+    });
+    let named: Vec<_> = named.collect();
+    assert_eq!(named, ["tools_left_out t", "settings_left_out seed", "settings_left_out seed, thinking"]);
+}
+
 #[test]
 fn a_provider_may_pause_a_few_times() {
     let mut setup = script::setup("tools t:read");

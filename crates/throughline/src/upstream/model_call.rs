@@ -129,7 +129,7 @@ impl UpstreamClient {
             request: rendered,
             options,
             tool_choice: ForcedChoice::Field,
-            reported_left_out: None,
+            reported_left_out: LeftOut::default(),
             adapted_refusals: 0,
             without_reasoning: RetryState::Unused,
             after_failed_call: RetryState::Unused,
@@ -173,7 +173,7 @@ impl UpstreamClient {
             }
             opened => opened?,
         };
-        let problems = left_out.problems_beyond(call.reported_left_out.get_or_insert_default());
+        let problems = left_out.problems_beyond(&mut call.reported_left_out);
         if !problems.is_empty() {
             listeners.out.put(ModelItem::Events(problems)).await;
         }
@@ -211,12 +211,6 @@ impl UpstreamClient {
             let encoded = encode(self.upstream.dialect, &call.request, &profile, transfer)
                 .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
             let left_out = LeftOut::of(&encoded);
-            if call.reported_left_out.is_none() {
-                // The turn's first request has reported it.
-                let reported =
-                    if is_in_mid_turn(&call.request) { left_out.clone() } else { LeftOut::default() };
-                call.reported_left_out = Some(reported);
-            }
             let sending = self.authorize(self.request(&encoded, transfer)?, limits).await?;
             let address = shown_address(sending.url());
             let bytes = sending.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len) as u64;
@@ -369,8 +363,7 @@ pub(super) struct RepeatableCall {
     request: ModelRequest,
     pub options: DecodeOptions,
     tool_choice: ForcedChoice,
-    /// Reported left-outs; none before the first request.
-    reported_left_out: Option<LeftOut>,
+    reported_left_out: LeftOut,
     adapted_refusals: u32,
     without_reasoning: RetryState,
     after_failed_call: RetryState,
@@ -469,15 +462,6 @@ impl LeftOut {
         });
         problems.collect()
     }
-}
-
-/// The request comes after results, or after what the user has said to them in mid-turn.
-fn is_in_mid_turn(request: &ModelRequest) -> bool {
-    let last_step = request.messages.iter().rev().find_map(|message| match message {
-        Message::Step(step) => Some(step),
-        Message::User(_) => None,
-    });
-    last_step.is_some_and(|step| !step.calls.is_empty())
 }
 
 /// Where the turn begins: behind everything before the user's last question. What the user says between steps of a turn is none.

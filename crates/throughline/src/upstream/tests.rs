@@ -447,28 +447,19 @@ fn step_with_call() -> ClosedStep {
 }
 
 #[tokio::test]
-async fn tools_that_an_upstream_does_not_take_are_left_out_and_named_once_a_turn() {
+async fn tools_that_an_upstream_does_not_take_are_left_out_and_named() {
     let habits = testkit::UpstreamHabits { tools_max: Some(128), ..testkit::UpstreamHabits::default() };
-    let replies = (0..3).map(|_| ModelScript::new().say("Hello."));
+    let replies = [ModelScript::new().say("Hello.")];
     let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
     let mut upstream = chat(&server);
     upstream.profile.tools_max = Some(128);
     let client = client(upstream);
     let tool = |number| ToolDefinition::new(format!("tool_{number}"), "", json!({}));
     let first = ModelRequest { tools: (0..150).map(tool).collect(), ..request() };
-    let with_step = |step: ClosedStep| {
-        let messages = [first.messages.clone(), vec![Message::Step(step)], request().messages].concat();
-        ModelRequest { messages, ..first.clone() }
-    };
-    let in_mid_turn = with_step(step_with_call());
-    let next_turn = with_step(ClosedStep { text: "Hello.".into(), ..ClosedStep::default() });
     let expected = (128..148).map(|number| format!("tool_{number}")).collect::<Vec<_>>().join(", ");
-    let expected = Some(format!("{expected}, and 2 more"));
-    for (asking, expected) in [(&first, &expected), (&in_mid_turn, &None), (&next_turn, &expected)] {
-        let came = call(&client, asking).await;
-        assert_eq!(came.text(), "Hello.");
-        assert_eq!(left_out_tools(&came), expected.as_deref().into_iter().collect::<Vec<_>>());
-    }
+    let came = call(&client, &first).await;
+    assert_eq!(came.text(), "Hello.");
+    assert_eq!(left_out_tools(&came), [format!("{expected}, and 2 more")]);
 }
 
 /// The names of the tools that a reply's problems say were left out.
@@ -480,13 +471,13 @@ fn left_out_tools(came: &ReceivedReply) -> Vec<&str> {
     named.collect()
 }
 
-/// A provider refuses the whole request because of one tool: the others work, and it is named once a turn.
+/// A provider refuses the whole request because of one tool: the others work, and it is named.
 #[tokio::test]
 async fn a_tool_that_an_upstream_takes_in_no_form_is_left_out_and_named() {
     let habits = testkit::UpstreamHabits { refused_tools: &["bad"], ..testkit::UpstreamHabits::default() };
     let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object", "properties": {"a": {}}}));
     for dialect in DIALECTS {
-        let replies = (0..4).map(|_| ModelScript::new().say("Hello."));
+        let replies = (0..3).map(|_| ModelScript::new().say("Hello."));
         let server =
             testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
         let client = client(at(&server, dialect));
@@ -503,21 +494,16 @@ async fn a_tool_that_an_upstream_takes_in_no_form_is_left_out_and_named() {
         let sent = server.requests().pop().unwrap().tools;
         assert_eq!(sent.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["good", "ugly"]);
 
-        let results = [request().messages, vec![Message::Step(step_with_call())]].concat();
-        let in_mid_turn = ModelRequest { messages: results, ..asking.clone() };
-        let came = call(&client, &in_mid_turn).await;
-        assert_eq!((came.text().as_str(), server.exchanges().len()), ("Hello.", 4), "{came:?}");
-        assert_eq!(left_out_tools(&came), [""; 0], "its first step has named it");
         let came = call(&client, &asking).await;
-        assert_eq!((server.exchanges().len(), left_out_tools(&came)), (5, vec!["bad"]), "{came:?}");
+        assert_eq!((server.exchanges().len(), left_out_tools(&came)), (4, vec!["bad"]), "{came:?}");
 
         let forced = ModelRequest { tool_choice: ToolChoice::Tool("bad".into()), ..asking.clone() };
         let came = call(&client, &forced).await;
-        assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 6), "{came:?}");
+        assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 5), "{came:?}");
         let alone = ModelRequest { tools: vec![tool("bad")], ..asking };
         let must_call = ModelRequest { tool_choice: ToolChoice::Required, ..alone.clone() };
         let came = call(&client, &must_call).await;
-        assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 7), "{came:?}");
+        assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 6), "{came:?}");
         let came = call(&client, &alone).await;
         assert_eq!((came.text().as_str(), left_out_tools(&came)), ("Hello.", vec!["bad"]), "{came:?}");
         assert_eq!(server.violations().len(), 4, "nothing else is refused: {:?}", server.violations());
@@ -537,17 +523,6 @@ async fn a_call_that_has_to_be_made_with_refused_tools_alone_is_asked_for_once()
     assert_eq!((came.text().as_str(), server.exchanges().len()), ("Hello.", 4), "{came:?}");
     let came = call(&client, &ModelRequest { tool_choice: ToolChoice::Required, ..asking }).await;
     assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 5), "{came:?}");
-}
-
-/// In mid-turn it is named, too, where nobody knew before: another upstream may be asked then.
-#[tokio::test]
-async fn a_tool_refused_for_the_first_time_in_mid_turn_is_named() {
-    let habits = testkit::UpstreamHabits { refused_tools: &["weather_today"], ..Default::default() };
-    let replies = [ModelScript::new().say("Hello.")];
-    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
-    let messages = [request().messages, vec![Message::Step(step_with_call())]].concat();
-    let came = call(&client(chat(&server)), &ModelRequest { messages, ..with_tools() }).await;
-    assert_eq!((came.text().as_str(), left_out_tools(&came)), ("Hello.", vec!["weather_today"]), "{came:?}");
 }
 
 /// An upstream that refuses one tool after the other has an end in one call, and the next goes on from there.
@@ -825,6 +800,48 @@ async fn a_foreign_signature_costs_the_turn_none_of_its_own() {
     let is_named =
         |event: &StepEvent| matches!(event, StepEvent::Problem(problem) if problem.excerpt == "thinking");
     assert!(came.events.iter().any(is_named), "{came:?}");
+}
+
+/// Thoughts of the turn from a client or from another model of the same name: an older Claude takes them only where it is asked to
+/// think.
+#[tokio::test]
+async fn thoughts_are_left_out_of_the_turn_where_a_model_says_that_it_does_not_think() {
+    let replies = [ModelScript::new().think("Hm.").call("tool_1", json!({})), ModelScript::new().say("One.")];
+    let replies = replies.into_iter().chain([ModelScript::new().say("Two.")]);
+    let habits = testkit::UpstreamHabits::of("claude-4.5");
+    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let client = client(at(&server, DIALECTS[2]));
+    let asking = ModelRequest { tools: vec![ToolDefinition::new("tool_1", "", json!({}))], ..request() };
+    let came = call(&client, &asking).await;
+    let state = came.events.iter().find_map(|event| match event {
+        StepEvent::ProviderState(state) => Some(state.clone()),
+        _ => None,
+    });
+    let step = ClosedStep { provider_state: state, model: "m".into(), ..step_with_call() };
+    let in_turn =
+        ModelRequest { messages: [request().messages, vec![Message::Step(step)]].concat(), ..asking };
+    for (text, exchanges) in [("One.", 3), ("Two.", 4)] {
+        let came = call(&client, &in_turn).await;
+        assert_eq!((came.text().as_str(), server.exchanges().len()), (text, exchanges), "{came:?}");
+    }
+    let sent: Vec<_> = server.bodies().into_iter().map(|body| String::from_utf8(body).unwrap()).collect();
+    let has_thought: Vec<_> = sent.iter().map(|body| body.contains("signature")).collect();
+    assert_eq!(has_thought, [false, true, false, false], "{sent:?}");
+}
+
+/// GLM behind a gateway: "Tool choice must be auto".
+#[tokio::test]
+async fn an_upstream_that_cannot_be_forbidden_to_call_gets_no_tools() {
+    let habits = testkit::UpstreamHabits::of("zhipu");
+    let replies = ["One.", "Two."].map(|text| ModelScript::new().say(text));
+    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let client = client(chat(&server));
+    let last_step = ModelRequest { tool_choice: ToolChoice::None, ..with_tools() };
+    for (text, exchanges) in [("One.", 2), ("Two.", 3)] {
+        let came = call(&client, &last_step).await;
+        assert_eq!((came.text().as_str(), server.exchanges().len()), (text, exchanges), "{came:?}");
+        assert_eq!(server.requests().last().unwrap().tools.len(), 0);
+    }
 }
 
 #[tokio::test]

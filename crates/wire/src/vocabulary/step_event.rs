@@ -375,3 +375,10 @@ pub enum ProblemKind {
     /// An event or block of a kind that we do not know; skipped, `excerpt` names it.
     UnknownEvent,
 }
+
+impl ProblemKind {
+    /// True if it is about the request, so that other requests of the turn have it as well.
+    pub fn is_about_request(&self) -> bool {
+        matches!(self, Self::ToolsLeftOut | Self::SettingsLeftOut)
+    }
+}
