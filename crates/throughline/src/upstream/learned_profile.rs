@@ -68,8 +68,9 @@ const RULES: [RefusalRule; 9] = [
         leave_out: |profile| profile.thinks_unasked = false,
     },
     RefusalRule {
-        dialects: &Dialect::ALL,
-        is_sent: |refused| is_call_forbidden(refused.body),
+        // Claude wants tools for the calls of a history, and takes the choice.
+        dialects: &[Dialect::OpenaiChat, Dialect::OpenaiResponses],
+        is_sent: |refused| refused.body["tool_choice"] == "none",
         is_named: failure::mentions_tool_choice,
         leave_out: |profile| profile.tool_choice_none = false,
     },
@@ -80,11 +81,6 @@ const RULES: [RefusalRule; 9] = [
         leave_out: |profile| profile.tool_schemas = ToolSchemaForm::Plain,
     },
 ];
-
-/// True for `tool_choice: "none"`, in the forms of OpenAI and Anthropic.
-fn is_call_forbidden(body: &Value) -> bool {
-    body["tool_choice"] == "none" || body["tool_choice"]["type"] == "none"
-}
 
 /// True for messages in which the user speaks right after a tool's result (Chat Completions).
 fn has_user_after_tool(body: &Value) -> bool {
@@ -299,13 +295,8 @@ mod tests {
 
     #[test]
     fn a_choice_of_no_tool_is_learned_only_where_it_was_sent() {
-        for (choice, is_learned) in [
-            (json!("none"), true),
-            (json!({"type": "none"}), true),
-            (json!("required"), false),
-            (json!({"type": "any"}), false),
-            (Value::Null, false),
-        ] {
+        for (choice, is_learned) in [(json!("none"), true), (json!("required"), false), (Value::Null, false)]
+        {
             let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
             let (profile, body) = (&learned.get("m"), &json!({"tool_choice": choice}));
             let refused = RefusedRequest { request: &request(&["look"]), profile, body };
