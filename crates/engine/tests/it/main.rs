@@ -14,5 +14,6 @@ mod outbox;
 mod permissions;
 mod properties;
 mod scenarios;
+mod takeovers;
 mod text_rules;
 mod transitions;
