@@ -182,14 +182,11 @@ async fn resolve(
 ) -> Result<Response, ApiError> {
     let turn = TurnId::new(turn);
     let turn_state = state.hub.control(&principal.user, &turn).await?;
-    let question = match (question.as_str(), &turn_state) {
-        ("all", TurnState::Running(control)) => {
-            return Ok(answer_all(&*state.log, control, &turn, body).await?.into_response());
-        }
-        ("all", TurnState::NotRunning) => return Err(turn_log::not_running(&turn)),
-        ("all", TurnState::Ended(_)) => return Err(turn_ended()),
-        _ => ApprovalId::new(question),
-    };
+    if question == "all" {
+        let control = turn_state.into_control(&turn)?.ok_or_else(turn_ended)?;
+        return Ok(answer_all(&*state.log, &control, &turn, body).await?.into_response());
+    }
+    let question = ApprovalId::new(question);
     let outcome = resolve_approval(&*state.log, turn_state, &turn, &question, body, &principal.user).await?;
     approval_ack(outcome, &question).map(IntoResponse::into_response)
 }
@@ -204,10 +201,8 @@ pub(crate) async fn resolve_approval(
     by: &str,
 ) -> Result<ApprovalOutcome, ApiError> {
     let answer = answer.into_answer()?;
-    let control = match turn_state {
-        TurnState::Running(control) => control,
-        TurnState::NotRunning => return Err(turn_log::not_running(turn)),
-        TurnState::Ended(_) => return outcome_in_log(log, turn, question, &answer).await,
+    let Some(control) = turn_state.into_control(turn)? else {
+        return outcome_in_log(log, turn, question, &answer).await;
     };
     match control.decide_as(question.clone(), answer.clone(), by).await {
         ApprovalOutcome::TurnEnded => {}

@@ -79,11 +79,7 @@ pub(crate) async fn stop_call(
     turn: &TurnId,
     call: &str,
 ) -> Result<CallAck, ApiError> {
-    let control = match turn_state {
-        TurnState::Running(control) => control,
-        TurnState::NotRunning => return Err(turn_log::not_running(turn)),
-        TurnState::Ended(_) => return Ok(CallAck { status: "ended" }),
-    };
+    let Some(control) = turn_state.into_control(turn)? else { return Ok(CallAck { status: "ended" }) };
     match control.cancel_call(CallId::new(call)).await {
         CancelCallResult::Cancelled => Ok(CallAck { status: "cancelling" }),
         CancelCallResult::AlreadyEnded => Ok(CallAck { status: "ended" }),

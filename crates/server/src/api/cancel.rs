@@ -2,7 +2,6 @@
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;
-use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::turn_log;
@@ -41,13 +40,11 @@ pub(crate) async fn cancel_turn(
     principal: &Principal,
     turn: &TurnId,
 ) -> Result<(), ApiError> {
-    match state.hub.control(&principal.user, turn).await? {
+    let turn_state = state.hub.control(&principal.user, turn).await?;
+    let Some(control) = turn_state.into_control(turn)? else { return Ok(()) };
+    match control.cancel().await {
+        CommandAck::Accepted => Ok(()),
         // If it ended a moment ago, that is what its events say.
-        TurnState::Running(control) => match control.cancel().await {
-            CommandAck::Accepted => Ok(()),
-            CommandAck::TurnEnded => turn_log::check_end(&*state.log, turn).await,
-        },
-        TurnState::NotRunning => Err(turn_log::not_running(turn)),
-        TurnState::Ended(_) => Ok(()),
+        CommandAck::TurnEnded => turn_log::check_end(&*state.log, turn).await,
     }
 }

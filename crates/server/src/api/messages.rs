@@ -173,12 +173,9 @@ pub(crate) async fn running_turn(
     turn: &str,
 ) -> Result<TurnControl, ApiError> {
     let turn = TurnId::new(turn);
-    match state.hub.control(&principal.user, &turn).await? {
-        TurnState::Running(control) if !control.is_over() => Ok(control),
-        TurnState::Running(_) => Err(lost_turn(state, &turn).await),
-        TurnState::NotRunning => Err(turn_log::not_running(&turn)),
-        TurnState::Ended(_) => Err(turn_ended()),
-    }
+    let turn_state = state.hub.control(&principal.user, &turn).await?;
+    let control = turn_state.into_control(&turn)?.ok_or_else(turn_ended)?;
+    if control.is_over() { Err(lost_turn(state, &turn).await) } else { Ok(control) }
 }
 
 /// The error for a turn that takes no messages any more.

@@ -89,6 +89,20 @@ pub enum TurnState {
     Ended(Box<TurnRow>),
 }
 
+impl TurnState {
+    /// The control of a turn that runs. `None` = it is over.
+    ///
+    /// # Errors
+    /// 503: it has no end, and nothing runs it. A command to it is to be sent again.
+    pub(crate) fn into_control(self, turn: &TurnId) -> Result<Option<TurnControl>, ApiError> {
+        match self {
+            Self::Running(control) => Ok(Some(control)),
+            Self::NotRunning => Err(turn_log::not_running(turn)),
+            Self::Ended(_) => Ok(None),
+        }
+    }
+}
+
 impl Hub {
     /// True from when the server has begun to stop.
     pub(crate) fn is_stopping(&self) -> bool {

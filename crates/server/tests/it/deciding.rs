@@ -1,11 +1,11 @@
 //! Commands to a running turn over HTTP: answers, messages, results of client-side tools.
 
-use crate::support::{Events, PATIENCE, TestServer, accepted_turn, answered, saying};
+use crate::support::{Events, PATIENCE, TestServer, accepted_turn, answered, interrupted_end, saying};
 use serde_json::{Value, json};
 use throughline::engine::TurnLimits;
 use throughline::tools::{Effect, NoArguments, ToolContext, ToolQuestion, tool};
 use throughline::{ApprovalMode, ThroughlineBuilder};
-use throughline_store::{Durability, LogRecord, TurnEnd, TurnTiming};
+use throughline_store::{Durability, LogRecord};
 use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest, seen::SeenMessage};
 use tokio::time::{Duration, sleep, timeout};
 
@@ -361,15 +361,7 @@ async fn a_command_to_a_turn_without_an_end_that_nothing_runs_is_to_be_sent_agai
             let end = record(turn, 2, "stream_end", json!({"status": "cancelled"}));
             server.state.log.append(turn, epoch, vec![end].into()).await.unwrap();
         } else {
-            let end = TurnEnd {
-                status: "interrupted".to_owned(),
-                adds: "[]".to_owned(),
-                text: String::new(),
-                usage: None,
-                pace: TurnTiming::default(),
-                ended_at: 1,
-            };
-            server.state.catalog.end_turn("ada", turn, end).await.unwrap();
+            server.state.catalog.end_turn("ada", turn, interrupted_end()).await.unwrap();
         }
         check(turn, true).await;
     }

@@ -13,7 +13,6 @@ use throughline_server::{
 };
 use throughline_store::{
     BlobFolder, BlobLimits, CallFilter, Catalog, Log, NewTurnRow, PageRequest, SqliteSettings, SqliteStore,
-    TurnPlacement,
 };
 use throughline_testkit::demo::DemoModel;
 use throughline_testkit::{self as testkit, FakeDialect, FakeModel};
@@ -99,20 +98,7 @@ impl TelemetryFixture {
 
     /// A turn of user `me`, kept like a server keeps it, to its end. Its events, as a client gets them.
     async fn turn(&self, id: &str, says: &str) -> String {
-        let new = NewTurnRow {
-            id: id.to_owned(),
-            message_id: format!("{id}-m"),
-            placement: TurnPlacement::Standalone,
-            idempotency: None,
-            stored: "{}".to_owned(),
-            agent: "default".to_owned(),
-            model: None,
-            mode: None,
-            input_text: says.to_owned(),
-            files: Vec::new(),
-            created_at: 1,
-            charge: Default::default(),
-        };
+        let new = NewTurnRow { input_text: says.to_owned(), ..support::accepted_turn(id) };
         self.store.create_turn("me", new).await.expect("a new turn");
         let request = TurnRequest {
             user: Some("me".to_owned()),

@@ -30,7 +30,7 @@ use throughline_server::{
 };
 use throughline_store::{
     BlobFolder, BlobLimits, Catalog, CatalogLimits, Log, NewTurnRow, PostgresSettings, PostgresStore,
-    SqliteOpenError, SqliteSettings, SqliteStore, TurnPlacement,
+    SqliteOpenError, SqliteSettings, SqliteStore, TurnEnd, TurnPlacement, TurnTiming,
 };
 use throughline_testkit::{self as testkit, FakeModel, FakeUpstreamHandle};
 use tokio::runtime::Runtime;
@@ -230,6 +230,18 @@ pub fn accepted_turn(id: &str) -> NewTurnRow {
         files: Vec::new(),
         created_at: 1,
         charge: Default::default(),
+    }
+}
+
+/// The end of a turn that could not go on and has said nothing.
+pub fn interrupted_end() -> TurnEnd {
+    TurnEnd {
+        status: "interrupted".to_owned(),
+        adds: "[]".to_owned(),
+        text: String::new(),
+        usage: None,
+        pace: TurnTiming::default(),
+        ended_at: 1,
     }
 }
 
