@@ -6,7 +6,7 @@ use super::ProofOutcome;
 use super::paths::copy_sources;
 use crate::program::{CapturedOutput, ExternalProgram};
 use crate::{fault::fault, program, repository};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use table::MUTANTS;
@@ -34,7 +34,7 @@ struct SourceCopy {
 /// Plants each mistake by itself, and runs the tests that are meant to catch it.
 ///
 /// # Errors
-/// A mutant that no test notices, or one that does not compile.
+/// A mutant that no test notices, one that does not compile, or tests that fail without it, too.
 pub(crate) fn mutants() -> Result<ProofOutcome> {
     if !ExternalProgram::new("timeout").args(["--version"]).succeeds() {
         return Ok(ProofOutcome::Skipped("`timeout` of coreutils is missing".to_owned()));
@@ -52,31 +52,49 @@ pub(crate) fn mutants() -> Result<ProofOutcome> {
     for tests in MUTANTS.iter().map(|mutant| mutant.tests).collect::<BTreeSet<_>>() {
         println!("    without a mutant: {tests}");
         let run = copy.test(tests)?;
-        if !run.status.success() || !run.stdout.lines().any(has_passed) {
+        if !has_passed(&run) {
             bail!("`cargo test {tests}` fails without a mutant:\n{}\n{}", run.stdout, run.stderr);
         }
     }
-    let mut survivors = Vec::new();
+    let (mut survivors, mut errors) = (Vec::new(), Vec::new());
     for mutant in MUTANTS {
-        let caught = copy.catches(mutant);
-        let what = match &caught {
-            Ok(true) => "caught".to_owned(),
-            Ok(false) => "SURVIVED".to_owned(),
-            Err(error) => format!("{error:#}"),
-        };
-        println!("    {what}: {}", mutant.title);
-        survivors.extend((!caught.is_ok_and(|is_caught| is_caught)).then_some(mutant.title));
+        let title = mutant.title;
+        match copy.catches(mutant) {
+            Ok(true) => println!("    caught: {title}"),
+            Ok(false) => {
+                println!("    SURVIVED: {title}");
+                survivors.push(title);
+            }
+            Err(error) => {
+                println!("    ERROR: {title}: {error:#}");
+                // Its first sentence; the output is above.
+                errors.push(format!("{title} ({error})"));
+            }
+        }
     }
+    verdict(&survivors, &errors)
+}
+
+/// The proof by its mutants. One without a result is no survivor: its row is to be written anew, or its tests are.
+fn verdict(survivors: &[&str], errors: &[String]) -> Result<ProofOutcome> {
     let count = MUTANTS.len();
+    let mut failures = Vec::new();
     if !survivors.is_empty() {
-        bail!("{} of {count} mutants survived: {}", survivors.len(), survivors.join("; "));
+        failures.push(format!("{} of {count} mutants survived: {}", survivors.len(), survivors.join("; ")));
+    }
+    if !errors.is_empty() {
+        failures.push(format!("{} of {count} have no result: {}", errors.len(), errors.join("; ")));
+    }
+    if !failures.is_empty() {
+        bail!(failures.join(", and "));
     }
     Ok(ProofOutcome::Holds(format!("{count} mutants, all caught")))
 }
 
-/// A summary of tests of which at least one ran.
-fn has_passed(line: &str) -> bool {
-    line.starts_with("test result: ok.") && !line.contains(" 0 passed")
+/// All have passed, and at least one ran.
+fn has_passed(run: &CapturedOutput) -> bool {
+    let is_some = |line: &str| line.starts_with("test result: ok.") && !line.contains(" 0 passed");
+    run.status.success() && run.stdout.lines().any(is_some)
 }
 
 impl Mutant {
@@ -96,6 +114,7 @@ impl Mutant {
 }
 
 impl SourceCopy {
+    /// True if tests fail with the mutant that pass without it.
     fn catches(&self, mutant: &Mutant) -> Result<bool> {
         let (text, planted) = mutant.planted(&self.sources)?;
         let file = self.sources.join(mutant.file);
@@ -103,14 +122,23 @@ impl SourceCopy {
         let run = self.test(mutant.tests);
         std::fs::write(&file, text)?;
         let run = run?;
-        Ok(!run.status.success() && run.stdout.lines().any(|line| line.starts_with("test result: FAILED")))
+        if run.status.success() || !run.stdout.lines().any(|line| line.starts_with("test result: FAILED")) {
+            return Ok(false);
+        }
+        // A test that fails now and then would catch anything.
+        let run = self.test(mutant.tests)?;
+        if !has_passed(&run) {
+            let problem = format!("`cargo test {}` fails without the mutant, too", mutant.tests);
+            return Err(anyhow!("{}\n{}", run.stdout, run.stderr).context(problem));
+        }
+        Ok(true)
     }
 
     /// Builds first, without a limit, so that what does not compile is not taken for caught.
     fn test(&self, tests: &str) -> Result<CapturedOutput> {
         let build = self.cargo(&["0", "cargo", "test", "--no-run"], tests)?;
         if !build.status.success() {
-            bail!("it does not compile:\n{}", build.stderr);
+            return Err(anyhow!(build.stderr).context("it does not compile"));
         }
         self.cargo(&[TESTS_SECONDS_MAX, "cargo", "test"], tests)
     }
@@ -138,5 +166,22 @@ mod tests {
         for mutant in MUTANTS {
             mutant.planted(&repository::root()).unwrap();
         }
+    }
+
+    #[test]
+    fn a_mutant_without_a_result_is_told_apart_from_one_that_survived() {
+        let failure = |survivors: &[&str], errors: &[&str]| {
+            let errors: Vec<String> = errors.iter().map(|&error| error.to_owned()).collect();
+            verdict(survivors, &errors).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let count = MUTANTS.len();
+        let torn = "c (it does not compile)";
+        assert_eq!(failure(&[], &[]), "");
+        assert_eq!(failure(&["a", "b"], &[]), format!("2 of {count} mutants survived: a; b"));
+        assert_eq!(failure(&[], &[torn]), format!("1 of {count} have no result: {torn}"));
+        assert_eq!(
+            failure(&["a"], &[torn]),
+            format!("1 of {count} mutants survived: a, and 1 of {count} have no result: {torn}")
+        );
     }
 }
