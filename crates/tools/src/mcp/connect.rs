@@ -12,12 +12,13 @@ use crate::process::{
 use crate::schema::truncate_chars;
 use crate::secrets::SecretSet;
 use rmcp::RoleClient;
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{ErrorData, ProtocolVersion};
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use throughline_wire::visible;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -29,6 +30,9 @@ pub const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// Most characters of what a server says in a failed handshake that are passed on to a fault.
 const PROBLEM_CHARS_MAX: usize = 300;
+/// Most characters of a value that came with a failed handshake, or in its place.
+const VALUE_CHARS_MAX: usize = 200;
+const REVISION_REMEDY: &str = "Leave out `era`, or update the server.";
 /// Time to wait for the last output of an ended server.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
 
@@ -155,8 +159,8 @@ async fn start_process(
     let result = timeout_at(deadline, handshake).await;
     // Its end is seen by the end of what it writes, or by nobody reading what it is sent, whichever comes first.
     let has_ended = matches!(
-        result,
-        Ok(Err(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }))
+        result.as_ref().map(|handshake| handshake.as_ref().err().map(cause_of)),
+        Ok(Some(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }))
     );
     match check_handshake(result, settings, &settings.secrets(spawn_context)) {
         Ok(service) => Ok(McpConnection { session: McpSession::new(service, reader), child: Some(child) }),
@@ -225,26 +229,47 @@ fn check_handshake(
         }
     };
     let rejects_discovery = rejects_discovery(&error);
-    let remedy = match &error {
-        error if error.is_authorization_required() => {
+    let cause = cause_of(&error);
+    let remedy = match cause {
+        cause if cause.is_authorization_required() => {
             "It wants a key: headers = { Authorization = \"$NAME_OF_A_VARIABLE\" }, with `Bearer …` in the variable."
         }
-        ClientInitializeError::NoCompatibleProtocolVersion { .. } => "Leave out `era`, or update the server.",
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => REVISION_REMEDY,
+        ClientInitializeError::JsonRpcError(error) if names_revisions(error) => REVISION_REMEDY,
         _ => "Is it an MCP server, and does it run?",
     };
-    // Before anything of it is shortened: half a key would not be recognized.
-    let problem = handshake_problem(&error);
-    let message = truncate_chars(&secrets.redact(&problem), PROBLEM_CHARS_MAX);
+    let excerpt = |text: &str, chars_max: usize| {
+        // Before anything of it is shortened: half a key would not be recognized.
+        let redacted = secrets.redact(text);
+        let line = redacted.split_whitespace().collect::<Vec<_>>().join(" ");
+        truncate_chars(&visible::escape(&line), chars_max)
+    };
+    let mut message = excerpt(&handshake_problem(cause), PROBLEM_CHARS_MAX);
+    if let Some(value) = handshake_value(cause) {
+        message = format!("{message}: {}", excerpt(&value, VALUE_CHARS_MAX));
+    }
     Err(ConnectFailure { rejects_discovery, ..ConnectFailure::new(message, remedy) })
+}
+
+/// The failure that counts: where the probe was refused, the one of the older handshake after it.
+fn cause_of(error: &ClientInitializeError) -> &ClientInitializeError {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => cause_of(fallback),
+        error => error,
+    }
+}
+
+/// True if a refusal lists the revisions that the server speaks.
+fn names_revisions(error: &ErrorData) -> bool {
+    error.data.as_ref().is_some_and(|data| data.get("supported").is_some())
 }
 
 /// Why there was no handshake, without the names of the SDK's types.
 fn handshake_problem(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => transport_error_text(error),
-        ClientInitializeError::ExpectedInitResult(Some(result)) => {
-            let json = serde_json::to_string(result).unwrap_or_default();
-            format!("its answer to the handshake names no revision of the protocol: {json}")
+        ClientInitializeError::ExpectedInitResult(Some(_)) => {
+            "its answer to the handshake names no revision of the protocol".to_owned()
         }
         ClientInitializeError::ExpectedInitResult(None) | ClientInitializeError::ExpectedInitResponse(_) => {
             "it answers the handshake with something else".to_owned()
@@ -259,9 +284,21 @@ fn handshake_problem(error: &ClientInitializeError) -> String {
             let known: Vec<_> = server_supported.iter().map(ProtocolVersion::as_str).collect();
             format!("it speaks no revision of the protocol that is known here, but {}", known.join(", "))
         }
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_problem(fallback),
         error => error_chain(error),
     }
+}
+
+/// The JSON that came with a failed handshake, or in its place: often it says more than the words of the failure.
+fn handshake_value(error: &ClientInitializeError) -> Option<String> {
+    let value = match error {
+        ClientInitializeError::ExpectedInitResult(Some(result)) => serde_json::to_string(result),
+        ClientInitializeError::ExpectedInitResponse(Some(message)) => serde_json::to_string(message),
+        ClientInitializeError::JsonRpcError(ErrorData { data: Some(data), .. }) if !data.is_null() => {
+            serde_json::to_string(data)
+        }
+        _ => return None,
+    };
+    value.ok()
 }
 
 /// A server that was written before the probe may answer it with anything, and the SDK tries the older handshake only

@@ -75,7 +75,8 @@ pub(crate) fn build_transport(
 fn same_origin_only(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let is_same = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
     if !is_same {
-        return attempt.error("it redirects to another origin");
+        let origin = attempt.url().origin().ascii_serialization();
+        return attempt.error(format!("it redirects to another origin, {origin}"));
     }
     // These make a GET of a POST, which loses the message: the answer to something else would pass for that to a call.
     if matches!(attempt.status().as_u16(), 301..=303) {
@@ -177,7 +178,10 @@ impl LenientClient {
             }
             _ => return Err(error),
         };
-        let reply = self.reader.fail_answer(id, problem).map_err(|_| error)?;
+        let reply = self
+            .reader
+            .fail_answer(id, problem)
+            .map_err(|problem| StreamError::UnexpectedServerResponse(problem.into()))?;
         Ok(StreamableHttpPostResponse::Json(reply, None))
     }
 

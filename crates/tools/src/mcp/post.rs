@@ -62,7 +62,8 @@ impl OutgoingPost<'_> {
         if let Some(session) = &session {
             request = request.header(SESSION_ID, session.as_ref());
         }
-        let response = request.json(message).send().await?;
+        // Whoever reads of the error knows the URL, and a long one would leave no room for the cause.
+        let response = request.json(message).send().await.map_err(reqwest::Error::without_url)?;
         let status = response.status();
         if let Some(error) = refused_access(&response) {
             return Err(error);
@@ -153,7 +154,7 @@ async fn read_body(response: Response, size_max: usize) -> Result<Vec<u8>, Strea
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
-        body.extend_from_slice(&chunk?);
+        body.extend_from_slice(&chunk.map_err(reqwest::Error::without_url)?);
         if body.len() > size_max {
             return Err(StreamError::ResponseBodyTooLarge { max_size: size_max });
         }

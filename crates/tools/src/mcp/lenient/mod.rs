@@ -95,11 +95,17 @@ impl MessageReader {
         if let Some(reply) = reply_to(id, messages) {
             return Ok(reply);
         }
-        let problem = match json_text::parse(String::from_utf8_lossy(body).trim_start_matches('\u{feff}')) {
+        let text = String::from_utf8_lossy(body);
+        let text = text.trim_start_matches('\u{feff}').trim();
+        let problem = match json_text::parse(text) {
             Err(error) => no_json(error),
             Ok(_) => "its answer holds no reply to the request".to_owned(),
         };
-        self.fail_answer(id, problem)
+        self.fail_answer(id, problem).map_err(|problem| match text {
+            "" => problem,
+            // Shortened by whoever shakes hands and knows the secrets that may be in it.
+            text => format!("{problem}: {text}"),
+        })
     }
 
     /// An error in place of the answer to a request.

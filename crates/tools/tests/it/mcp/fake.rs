@@ -93,6 +93,7 @@ impl Server {
                 );
             }
             Some("server/discover") if self.era == "deaf" => std::process::exit(4),
+            Some("initialize") if self.era == "faint" => std::process::exit(5),
             Some("initialize") if self.era != "modern" => {
                 send_result(
                     &id,

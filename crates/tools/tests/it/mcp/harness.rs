@@ -294,21 +294,29 @@ pub async fn listener(answer: impl Fn(&str) -> String + Send + 'static) -> (Stri
     (url, requests)
 }
 
+/// An HTTP answer with this body.
+pub fn http_json(body: &Value) -> String {
+    let body = body.to_string();
+    let length = body.len();
+    format!(
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
 /// A server over HTTP that answers requests by their method, `null` ids and methods that it does not know with 202.
 pub async fn json_rpc(
     answer: impl Fn(&str) -> Option<Value> + Send + 'static,
 ) -> (String, mpsc::Receiver<String>) {
     listener(move |body| {
         let Ok(message) = serde_json::from_str::<Value>(body) else {
-            return "HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".to_owned();
+            return "HTTP/1.1 405 Method Not Allowed\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+                .to_owned();
         };
         let result = message["method"].as_str().and_then(&answer);
         match result {
             None => "HTTP/1.1 202 Accepted\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".to_owned(),
             Some(result) => {
-                let reply = serde_json::json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
-                let length = reply.len();
-                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{reply}")
+                http_json(&serde_json::json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
             }
         }
     })

@@ -228,6 +228,14 @@ async fn what_cannot_be_reached_says_why_and_what_to_do() {
         (env("$NO_SUCH_VARIABLE"), "the environment variable NO_SUCH_VARIABLE is not set", "`env`"),
         (secret, "the environment variable NO_SUCH is not set", "`headers`"),
         (url("http://127.0.0.1:9/mcp"), "http://127.0.0.1:9/mcp: ", "Is it an MCP server"),
+        // However long the address is, the cause is there.
+        (url(&format!("http://127.0.0.1:9/{}", "long/".repeat(100))), "tcp connect error", "does it run"),
+        // It refuses the probe, and dies of the older handshake.
+        (
+            fake_server(&[("ERA", "faint")]),
+            "ended with exit code 5 before it had shaken hands",
+            "does it run",
+        ),
         (McpServer { start_timeout_ms: 300, ..program("cat") }, "", ""),
         (
             McpServer { start_timeout_ms: 300, ..fake_server(&[("ERA", "mute")]) },

@@ -119,6 +119,82 @@ async fn a_handshake_that_is_none_is_a_fault_in_our_words() {
     }
 }
 
+/// Over HTTP; the older handshake by itself, and after the probe, which gets the same answer.
+#[tokio::test]
+async fn a_handshake_that_is_refused_or_not_answered_shows_what_came_instead() {
+    let refusal = |message: &str, data: Value| {
+        let error = json!({"code": -32_602, "message": message, "data": data});
+        json!({"jsonrpc": "2.0", "error": error})
+    };
+    let key = "sk-handshake-0123456789";
+    let revisions = json!({"supported": ["2024-11-05"]});
+    for (reply, expected, remedy) in [
+        (
+            refusal("Unsupported protocol version", revisions),
+            r#"refuses the handshake: Unsupported protocol version (code -32602): {"supported":["2024-11-05"]}; tried"#,
+            "update the server",
+        ),
+        (refusal("No", Value::Null), "refuses the handshake: No (code -32602); tried", "Is it an MCP server"),
+        (
+            refusal("No", json!("\u{202e}so".repeat(100))),
+            r#"(code -32602): "\u202eso\u202eso"#,
+            "Is it an MCP server",
+        ),
+        // The message is long, too, and a secret is where it is cut.
+        (
+            refusal(&format!("{}{key}", "x".repeat(260)), json!(format!("{}{key}", "y".repeat(190)))),
+            "(code",
+            "",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "method": "notifications/odd"}),
+            r#"its answer holds no reply to the request: {"jsonrpc":"2.0","method":"notifications/odd"}; tried"#,
+            "Is it an MCP server",
+        ),
+    ] {
+        for era in [ProtocolEra::V2025_11_25, ProtocolEra::Auto] {
+            let reply = reply.clone();
+            let (url, _requests) = super::harness::listener(move |body| {
+                let request: Value = serde_json::from_str(body).unwrap_or_default();
+                let mut reply = reply.clone();
+                if reply["method"].is_null() {
+                    reply["id"] = request["id"].clone();
+                }
+                super::harness::http_json(&reply)
+            })
+            .await;
+            let headers = [("X-Key".to_owned(), key.to_owned())].into();
+            let settings = McpServer { url: Some(url), headers, era, ..McpServer::default() };
+            let harness = McpHarness::start(settings).await;
+            harness.until(|toolbox| !toolbox.faults().is_empty()).await;
+            let fault = harness.toolbox.faults().remove(0);
+            let message = &fault.message;
+            assert!(message.contains(expected) && message.len() < 800, "{era:?}: {message}");
+            assert!(!message.contains("sk-"), "{era:?}: half a key: {message}");
+            assert!(fault.remedy.as_ref().is_some_and(|known| known.contains(remedy)), "{era:?}: {fault:?}");
+            harness.stop().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_or_a_redirect_in_place_of_a_handshake_is_a_fault_that_names_it() {
+    let page = "content-type: text/html\r\ncontent-length: 6\r\n\r\n<html>".to_owned();
+    let far = format!("location: https://example.org/{}\r\ncontent-length: 0\r\n\r\n", "long/".repeat(100));
+    for (status, rest, expected) in [
+        ("200 OK", page, "its answer is `text/html`, and neither JSON nor events; tried"),
+        ("307 Temporary Redirect", far, "it redirects to another origin, https://example.org; tried"),
+    ] {
+        let answer = format!("HTTP/1.1 {status}\r\nconnection: close\r\n{rest}");
+        let (url, _requests) = super::harness::listener(move |_| answer.clone()).await;
+        let harness = McpHarness::start(McpServer { url: Some(url), ..McpServer::default() }).await;
+        harness.until(|toolbox| !toolbox.faults().is_empty()).await;
+        let message = messages(&harness.toolbox.faults()).remove(0);
+        assert!(message.contains(expected), "{message}");
+        harness.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn one_odd_definition_is_one_fault_and_the_other_tools_work() {
     let odd = json!([
