@@ -111,6 +111,15 @@ pub struct SeenImage {
     pub url: Option<String>,
 }
 
+impl SeenImage {
+    /// Pixels of the longest side of a PNG; zero for what is none. Providers read other formats as well.
+    pub(crate) fn longest_side(&self) -> u32 {
+        let Some(header) = self.bytes.strip_prefix(b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR") else { return 0 };
+        let side = |at: usize| header[at..].first_chunk().map_or(0, |side| u32::from_be_bytes(*side));
+        if header.len() < 8 { 0 } else { side(0).max(side(4)) }
+    }
+}
+
 /// An offered tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenTool {

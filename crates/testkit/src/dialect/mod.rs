@@ -183,6 +183,7 @@ pub(crate) fn read(
     number: u64,
     habits: &UpstreamHabits,
 ) -> RequestResult<SeenRequest> {
+    check_size(route.dialect, request.body.len())?;
     let body: Value = serde_json::from_slice(&request.body).map_err(|error| {
         RequestRefusal::new(format!(
             "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP \
@@ -220,6 +221,25 @@ pub(crate) fn read(
     }
     seen.body = body;
     Ok(seen)
+}
+
+fn check_size(dialect: FakeDialect, bytes: usize) -> RequestResult<()> {
+    match dialect {
+        // anthropics/anthropic-sdk-python#938
+        FakeDialect::Anthropic if bytes > 32_000_000 => {
+            Err(RequestRefusal::new("Request exceeds the maximum size").status(413))
+        }
+        // langchain-ai/langchain-aws#419
+        FakeDialect::BedrockAnthropic if bytes > 25_000_000 => Err(RequestRefusal::new(
+            "1 validation error detected: Value at 'body' failed to satisfy constraint: Member must have length less than \
+             or equal to 25000000",
+        )),
+        // Somewhere between 19.1 and 27.7 MB (aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws#994).
+        FakeDialect::BedrockConverse if bytes > 25_000_000 => {
+            Err(RequestRefusal::new("Input is too long for requested model."))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes a streamed reply, one event after the other, into a buffer.

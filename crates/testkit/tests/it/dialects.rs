@@ -1,6 +1,8 @@
 //! Each dialect's bytes against ones written by hand from the providers' recordings, and each dialect's refusals.
 
 use crate::client::{self, Over, hello, path, post};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use throughline_testkit::seen::{SeenChoice, SeenMessage};
 use throughline_testkit::{
@@ -516,46 +518,76 @@ fn thoughts_of_the_turn_are_refused_where_the_model_does_not_think() {
     }
 }
 
-/// Pictures that are one too many, or too large.
+/// Pictures that are one too many, or too large in bytes or pixels, each beside what is just taken.
 #[test]
 fn pictures_over_the_limits_are_refused() {
-    let claude = |pictures: &[usize]| {
-        let blocks = pictures.iter().map(|size| {
-            let source = json!({"type": "base64", "media_type": "image/png", "data": "A".repeat(*size)});
+    let png = |width: u32| {
+        let header = [b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR", &width.to_be_bytes()[..], b"\0\0\0\x0A"].concat();
+        BASE64.encode(header)
+    };
+    let of_bytes = |length: usize| "A".repeat(length);
+    let claude = |pictures: &[String]| {
+        let blocks = pictures.iter().map(|data| {
+            let source = json!({"type": "base64", "media_type": "image/png", "data": data});
             json!({"type": "image", "source": source})
         });
-        json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": blocks.collect::<Vec<_>>()}]})
-    };
-    let converse = |pictures: &[usize]| {
-        let blocks = pictures
-            .iter()
-            .map(|size| json!({"image": {"format": "png", "source": {"bytes": "A".repeat(*size)}}}));
-        json!({"messages": [{"role": "user", "content": blocks.collect::<Vec<_>>()}]})
+        json!({"max_tokens": 9, "messages": [{"role": "user", "content": blocks.collect::<Vec<_>>()}]})
     };
     let most = 5 * 1024 * 1024;
     let too_large = "image exceeds 5 MB maximum: 5242884 bytes > 5242880 bytes";
-    for (dialect, taken, refused, words) in [
+    let too_wide = "At least one of the image dimensions exceed max allowed size: 8000 pixels";
+    let too_wide_for_many =
+        "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels";
+    let [anthropic, invoke, converse] =
+        [FakeDialect::Anthropic, FakeDialect::BedrockAnthropic, FakeDialect::BedrockConverse];
+    let many_with = |width| [vec![png(2_000); 20], vec![png(width)]].concat();
+    let large = |count| vec![of_bytes(most); count];
+    for (dialects, taken, refused, words) in [
         (
-            FakeDialect::Anthropic,
-            claude(&[4; 100]),
-            claude(&[4; 101]),
+            &[anthropic, invoke][..],
+            vec![png(10); 100],
+            vec![png(10); 101],
             "too many images and documents: 101 + 0 > 100",
         ),
-        (FakeDialect::Anthropic, claude(&[most]), claude(&[most + 4]), too_large),
-        (FakeDialect::BedrockConverse, converse(&[most]), converse(&[most + 4]), too_large),
+        (&[anthropic, invoke, converse], large(1), vec![of_bytes(most + 4)], too_large),
+        (&[anthropic, invoke, converse], vec![png(8_000)], vec![png(8_001)], too_wide),
+        (&[anthropic, invoke, converse], many_with(2_000), many_with(2_001), too_wide_for_many),
+        (&[anthropic, invoke, converse], vec![png(2_001); 20], vec![png(2_001); 21], too_wide_for_many),
+        (&[anthropic], large(6), large(7), "Request exceeds the maximum size"),
+        (&[invoke], large(4), large(5), "Member must have length less than or equal to 25000000"),
+        (&[converse], large(4), large(5), "Input is too long for requested model."),
     ] {
-        let read = |body: &Value| {
-            let request = ReceivedRequest {
-                path: path(dialect, "m"),
-                headers: vec![("anthropic-version".to_owned(), "2023-06-01".to_owned())],
-                body: body.to_string().into_bytes(),
-                ..ReceivedRequest::default()
+        for dialect in dialects {
+            let read = |pictures: &[String]| {
+                let body = match dialect {
+                    FakeDialect::BedrockConverse => {
+                        let image = |data| json!({"image": {"format": "png", "source": {"bytes": data}}});
+                        let content: Vec<Value> = pictures.iter().map(image).collect();
+                        json!({"messages": [{"role": "user", "content": content}]})
+                    }
+                    FakeDialect::BedrockAnthropic => {
+                        let mut body = claude(pictures);
+                        body["anthropic_version"] = "bedrock-2023-05-31".into();
+                        body
+                    }
+                    _ => {
+                        let mut body = claude(pictures);
+                        body["model"] = "m".into();
+                        body
+                    }
+                };
+                let request = ReceivedRequest {
+                    path: path(*dialect, "claude"),
+                    headers: vec![("anthropic-version".to_owned(), "2023-06-01".to_owned())],
+                    body: body.to_string().into_bytes(),
+                    ..ReceivedRequest::default()
+                };
+                dialect.read(&request, &UpstreamHabits::default())
             };
-            dialect.read(&request, &UpstreamHabits::default())
-        };
-        read(&taken).unwrap();
-        let refusal = read(&refused).unwrap_err();
-        assert!(refusal.contains(words), "{dialect}: {refusal}");
+            read(&taken).unwrap();
+            let refusal = read(&refused).unwrap_err();
+            assert!(refusal.contains(words), "{dialect}: {refusal}");
+        }
     }
 }
 

@@ -18,6 +18,11 @@ use throughline_wire::{
 const TURNS: u32 = 2_000;
 const TURNS_OF_A_HISTORY_MAX: u64 = 8;
 
+/// Headers of pictures that are so wide, which say so and nothing else.
+const PNG_100: &str = "iVBORw0KGgoAAAANSUhEUgAAAGQAAAAK";
+const PNG_3000: &str = "iVBORw0KGgoAAAANSUhEUgAAC7gAAAAK";
+const PNG_9000: &str = "iVBORw0KGgoAAAANSUhEUgAAIygAAAAK";
+
 /// SplitMix64.
 struct Draw(u64);
 
@@ -48,6 +53,8 @@ impl Draw {
         let png = "iVBORw0KGgo=";
         let (media_type, data) = *self.of(&[
             ("image/png", png),
+            ("image/png", PNG_3000),
+            ("image/png", PNG_9000),
             ("image/jpeg", png),
             ("image/webp", ""),
             ("image/svg+xml", "PHN2Zy8+"),
@@ -74,10 +81,14 @@ impl Draw {
             _ => UserPart::Text { text: self.text() },
         });
         let mut parts: Vec<UserPart> = parts.collect();
-        if self.chance(1) {
-            // More than Claude takes.
-            let picture = || Media::new("image/png".to_owned(), "iVBORw0KGgo=".to_owned());
-            parts.extend((0..101).map(|_| UserPart::Image(picture())));
+        if self.chance(2) {
+            // More than Claude takes, or more than it takes of this size.
+            let count = *self.of(&[15, 25, 101]);
+            let large = self.below(10);
+            parts.extend((0..count).map(|_| {
+                let header = if self.below(10) < large { PNG_3000 } else { PNG_100 };
+                UserPart::Image(Media::new("image/png".to_owned(), header.to_owned()))
+            }));
         }
         Message::User(parts)
     }

@@ -20,8 +20,10 @@ pub struct KnownUpstream {
 
 pub fn all() -> Vec<KnownUpstream> {
     let model = |dialect, name: &str| match dialect {
-        // Those that check signatures.
+        // It checks signatures.
         Dialect::Gemini => "gemini-3-pro".to_owned(),
+        // Claude's limits are the narrower ones.
+        Dialect::BedrockConverse => "anthropic.claude-model".to_owned(),
         _ => format!("{name}-model"),
     };
     let plain = Dialect::ALL.into_iter().map(|dialect| KnownUpstream {

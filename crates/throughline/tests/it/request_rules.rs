@@ -212,11 +212,13 @@ impl RuleCall {
     }
 }
 
-/// The smallest file of this type.
-fn media(media_type: &str) -> Media {
-    let data = match media_type {
-        "image/png" => "iVBORw0KGgo=",
-        "image/svg+xml" => "PHN2Zy8+",
+/// The smallest file of this type, and of this width if there is one: `image/png 9000`.
+fn media(kind: &str) -> Media {
+    let (media_type, data) = match kind {
+        "image/png" => (kind, "iVBORw0KGgo="),
+        "image/png 3000" => ("image/png", "iVBORw0KGgoAAAANSUhEUgAAC7gAAAAK"),
+        "image/png 9000" => ("image/png", "iVBORw0KGgoAAAANSUhEUgAAIygAAAAK"),
+        "image/svg+xml" => (kind, "PHN2Zy8+"),
         other => panic!("no file of type {other} here"),
     };
     Media::new(media_type.to_owned(), data.to_owned())

@@ -3,6 +3,7 @@
 //! A long conversation with screenshots would be refused from some picture on, and every later request of it.
 
 use super::Dialect;
+use super::picture_size::picture_size;
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{Media, Message, ModelRequest, UserPart};
 use std::borrow::Cow;
@@ -15,6 +16,22 @@ const BASE64_BYTES_MAX: usize = 5 * 1024 * 1024;
 /// says of which kind its model is.
 /// Documents, which are PDFs and texts of the user, count as well, and stay.
 const PICTURES_MAX: usize = 100;
+/// Longest side: "At least one of the image dimensions exceed max allowed size: 8000 pixels" (HTTP 400;
+/// anthropics/claude-code#5147). At Converse it holds for every model
+/// (aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws#994).
+const SIDE_MAX: u32 = 8_000;
+/// More pictures than these are many, all of the request counted (charmbracelet/crush#3810, which quotes
+/// <https://platform.claude.com/docs/en/build-with-claude/vision>).
+const FEW_PICTURES: usize = 20;
+/// Longest side where they are many, of each of them: "At least one of the image dimensions exceed max allowed size for many-image requests: 2000
+/// pixels" (HTTP 400; anthropics/claude-code#24630). At Bedrock 2,001 are refused and 2,000 taken (the same #994).
+const SIDE_OF_MANY_MAX: u32 = 2_000;
+/// A request may have 32 MB ("Request exceeds the maximum size", HTTP 413; anthropics/anthropic-sdk-python#938), of which 4 MB,
+/// about a million tokens, are left for text.
+const ANTHROPIC_BYTES_MAX: usize = 28_000_000;
+/// At `InvokeModel` a body may have 25,000,000 bytes (langchain-ai/langchain-aws#419). Converse took 19.1 MB and refused 27.7 MB
+/// ("Input is too long for requested model", which would cost the history its beginning; the same #994).
+const BEDROCK_BYTES_MAX: usize = 20_000_000;
 /// The oldest are left out by so many at once: what a cache holds stays its beginning for as many pictures more.
 const LEFT_OUT_AT_ONCE: usize = 20;
 
@@ -24,78 +41,264 @@ pub(super) fn adapt<'r>(
     profile: &UpstreamProfile,
     request: Cow<'r, ModelRequest>,
 ) -> Cow<'r, ModelRequest> {
-    let most = match dialect {
-        Dialect::Anthropic | Dialect::BedrockAnthropic => PICTURES_MAX,
-        Dialect::BedrockConverse => usize::MAX,
-        _ => return request,
-    };
     let media = || request.messages.iter().flat_map(Message::media);
-    let pictures = || media().filter(|media| media.is_picture());
-    let most = most.saturating_sub(request.messages.iter().map(documents).sum());
-    let count = pictures().filter(|media| !is_too_large(media)).count();
-    if !profile.vision || (count <= most && !pictures().any(is_too_large)) {
+    if !profile.vision || !media().any(Media::is_picture) {
         return request;
     }
-    let excess = count.saturating_sub(most);
-    // The newest are what the user asks about.
-    let mut left_out = excess.next_multiple_of(LEFT_OUT_AT_ONCE).min(excess + most / 2);
+    let limits = PictureLimits::of(dialect, &request);
+    let pictures: Vec<&Media> = media().filter(|media| media.is_picture()).collect();
+    let reasons = limits.left_out(&pictures);
+    if reasons.iter().all(Option::is_none) {
+        return request;
+    }
+    let mut reasons = reasons.into_iter();
     let mut request = request.into_owned();
     for message in &mut request.messages {
-        message.replace_media(&mut |media| match media {
-            _ if !media.is_picture() => None,
-            media if is_too_large(media) => Some(media.left_out_note("it is larger than 5 MB in base64")),
-            media if left_out > 0 => {
-                left_out -= 1;
-                Some(media.left_out_note("the conversation has too many"))
-            }
-            _ => None,
+        message.replace_media(&mut |media| {
+            let why = if media.is_picture() { reasons.next()? } else { None };
+            why.map(|why| media.left_out_note(&why))
         });
     }
     Cow::Owned(request)
 }
 
-/// Documents that a message of the user has.
-fn documents(message: &Message) -> usize {
-    let Message::User(parts) = message else { return 0 };
-    let is_document = |part: &&UserPart| match part {
-        UserPart::File { media, .. } => {
-            let media_type = media.media_type.as_str();
-            media_type.starts_with("text/") || ["application/pdf", "application/json"].contains(&media_type)
-        }
-        UserPart::Text { .. } | UserPart::Image(_) => false,
-    };
-    parts.iter().filter(is_document).count()
+/// Limits of the pictures of one request.
+struct PictureLimits {
+    count: usize,
+    /// Longest base64 of one.
+    base64: usize,
+    /// Base64 of all.
+    total: usize,
+    side: u32,
+    side_of_many: u32,
 }
 
-fn is_too_large(media: &Media) -> bool {
-    media.data().len() > BASE64_BYTES_MAX
+impl PictureLimits {
+    fn of(dialect: Dialect, request: &ModelRequest) -> Self {
+        let (count, base64, total, side) = match dialect {
+            Dialect::Anthropic => (PICTURES_MAX, BASE64_BYTES_MAX, ANTHROPIC_BYTES_MAX, SIDE_MAX),
+            Dialect::BedrockAnthropic => (PICTURES_MAX, BASE64_BYTES_MAX, BEDROCK_BYTES_MAX, SIDE_MAX),
+            Dialect::BedrockConverse => (usize::MAX, BASE64_BYTES_MAX, BEDROCK_BYTES_MAX, SIDE_MAX),
+            _ => (usize::MAX, usize::MAX, usize::MAX, u32::MAX),
+        };
+        let may_be_claude = match dialect {
+            Dialect::Anthropic | Dialect::BedrockAnthropic => true,
+            // An ARN does not say of what its model is a profile.
+            Dialect::BedrockConverse => request.model.contains("claude") || request.model.starts_with("arn:"),
+            _ => false,
+        };
+        let mut limits = Self {
+            count,
+            base64,
+            total,
+            side,
+            side_of_many: if may_be_claude { SIDE_OF_MANY_MAX } else { u32::MAX },
+        };
+        if side < u32::MAX {
+            for document in request.messages.iter().flat_map(documents) {
+                limits.count = limits.count.saturating_sub(1);
+                limits.total = limits.total.saturating_sub(document.data().len());
+            }
+        }
+        limits
+    }
+
+    /// For each of the pictures, from the oldest, why it is left out, if it is.
+    ///
+    /// The newest are what the user asks about, so of those that fit together the newest stay. With a large one among the newest
+    /// 20 only these are sent, since it may have no more than 19 others; a large one that is older is left out alone, since to
+    /// keep it would cost all but 20.
+    fn left_out(&self, pictures: &[&Media]) -> Vec<Option<String>> {
+        let sides: Vec<u32> = pictures.iter().map(|picture| self.longest_side(picture)).collect();
+        let mut reasons: Vec<Option<String>> =
+            pictures.iter().zip(&sides).map(|(picture, side)| self.own_fault(picture, *side)).collect();
+        let mut sent: Vec<usize> = (0..pictures.len()).filter(|at| reasons[*at].is_none()).collect();
+        let mut most = self.fitting(pictures, &sent);
+        if most > FEW_PICTURES && sent.len() > FEW_PICTURES {
+            let is_large = |at: &usize| sides[*at] > self.side_of_many;
+            let few = &sent[number_left_out(sent.len(), FEW_PICTURES)..];
+            if few.iter().any(is_large) {
+                most = FEW_PICTURES;
+            } else {
+                for at in sent.extract_if(.., |at| is_large(at)) {
+                    reasons[at] = Some(format!(
+                        "among more than {FEW_PICTURES} pictures none may have more than {SIDE_OF_MANY_MAX} pixels on a side"
+                    ));
+                }
+                most = self.fitting(pictures, &sent);
+            }
+        }
+        for at in &sent[..number_left_out(sent.len(), most)] {
+            reasons[*at] = Some("newer pictures leave no room for it".to_owned());
+        }
+        reasons
+    }
+
+    /// Zero where nobody asks for it, or where the picture does not say it.
+    fn longest_side(&self, picture: &Media) -> u32 {
+        if self.side == u32::MAX {
+            return 0;
+        }
+        picture_size(picture.data()).map_or(0, |(width, height)| width.max(height))
+    }
+
+    /// Why it is refused whatever else is sent.
+    fn own_fault(&self, picture: &Media, side: u32) -> Option<String> {
+        if picture.data().len() > self.base64 {
+            return Some(format!("it has more than {} bytes in base64", self.base64));
+        }
+        (side > self.side).then(|| format!("it has more than {} pixels on a side", self.side))
+    }
+
+    /// Number of the newest that fit into a request.
+    fn fitting(&self, pictures: &[&Media], sent: &[usize]) -> usize {
+        let mut room = self.total;
+        let mut fits = |at: &usize| {
+            let rest = room.checked_sub(pictures[*at].data().len());
+            room = rest.unwrap_or_default();
+            rest.is_some()
+        };
+        sent.iter().rev().take(self.count).take_while(|at| fits(at)).count()
+    }
+}
+
+/// Number of the oldest that are left out of so many pictures, where that many may be sent.
+fn number_left_out(count: usize, most: usize) -> usize {
+    // The fewer are sent, the more each of them matters.
+    let at_once = (most / 4).clamp(1, LEFT_OUT_AT_ONCE);
+    count.saturating_sub(most).next_multiple_of(at_once)
+}
+
+/// Documents that a message of the user has.
+fn documents(message: &Message) -> impl Iterator<Item = &Media> {
+    let parts = if let Message::User(parts) = message { &parts[..] } else { &[] };
+    parts.iter().filter_map(|part| match part {
+        UserPart::File { media, .. } => {
+            let media_type = media.media_type.as_str();
+            let is_document = media_type.starts_with("text/")
+                || ["application/pdf", "application/json"].contains(&media_type);
+            is_document.then_some(media)
+        }
+        UserPart::Text { .. } | UserPart::Image(_) => None,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as BASE64;
 
-    /// A picture of each of these sizes, in base64: the first that is sent, and the number of notes.
-    #[track_caller]
-    fn check(dialect: Dialect, sizes: &[usize], first_sent: usize, notes: usize) {
-        let picture = |size: &usize| UserPart::Image(Media::new("image/png".into(), "A".repeat(*size)));
-        let messages = sizes.iter().map(|size| Message::User(vec![picture(size)])).collect();
-        let request = ModelRequest { messages, ..ModelRequest::default() };
-        let adapted = adapt(dialect, &UpstreamProfile::default(), Cow::Borrowed(&request));
-        let is_note = |message: &Message| matches!(message, Message::User(parts) if matches!(&parts[..], [UserPart::Text { text }] if text.contains("left out")));
-        let messages = &adapted.messages;
-        assert_eq!(messages.iter().position(|message| !is_note(message)), Some(first_sent), "{dialect}");
-        assert_eq!(messages.iter().filter(|message| is_note(message)).count(), notes, "{dialect}");
+    /// A PNG of this width and nothing else.
+    fn png(width: u32) -> Media {
+        let header = [b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR", &width.to_be_bytes()[..], b"\0\0\0\x0A"].concat();
+        Media::new("image/png".into(), BASE64.encode(header))
     }
+
+    /// A picture of so much base64, in which there is no size.
+    fn of_bytes(length: usize) -> Media {
+        Media::new("image/png".into(), "A".repeat(length))
+    }
+
+    fn asking(model: &str, pictures: Vec<Media>) -> ModelRequest {
+        let messages = pictures.into_iter().map(|picture| Message::User(vec![UserPart::Image(picture)]));
+        ModelRequest { model: model.into(), messages: messages.collect(), ..ModelRequest::default() }
+    }
+
+    /// The pictures that are sent, by number from the oldest, 0. In place of each of the others there is a note.
+    #[track_caller]
+    fn sent(dialect: Dialect, profile: &UpstreamProfile, request: &ModelRequest) -> Vec<usize> {
+        let adapted = adapt(dialect, profile, Cow::Borrowed(request));
+        let mut sent = Vec::new();
+        for (at, message) in adapted.messages.iter().enumerate() {
+            let Message::User(parts) = message else { panic!("a step") };
+            match &parts[..] {
+                [UserPart::Image(_)] => sent.push(at),
+                [UserPart::Text { text }] if text.contains("left out") => {}
+                others => panic!("{others:?}"),
+            }
+        }
+        sent
+    }
+
+    #[track_caller]
+    fn check(dialect: Dialect, pictures: Vec<Media>, expected: impl IntoIterator<Item = usize>) {
+        let request = asking("anthropic.claude", pictures);
+        let expected: Vec<usize> = expected.into_iter().collect();
+        assert_eq!(sent(dialect, &UpstreamProfile::default(), &request), expected, "{dialect}");
+    }
+
+    const CLAUDE: [Dialect; 3] = [Dialect::Anthropic, Dialect::BedrockAnthropic, Dialect::BedrockConverse];
 
     #[test]
     fn the_oldest_pictures_are_left_out_where_there_are_too_many() {
         for (count, left_out) in [(100, 0), (101, 20), (120, 20), (121, 40)] {
-            check(Dialect::Anthropic, &vec![8; count], left_out, left_out);
-            check(Dialect::BedrockAnthropic, &vec![8; count], left_out, left_out);
-            check(Dialect::BedrockConverse, &vec![8; count], 0, 0);
-            check(Dialect::OpenaiChat, &vec![8; count], 0, 0);
+            check(Dialect::Anthropic, vec![png(10); count], left_out..count);
+            check(Dialect::BedrockAnthropic, vec![png(10); count], left_out..count);
+            check(Dialect::BedrockConverse, vec![png(10); count], 0..count);
+            check(Dialect::OpenaiChat, vec![png(10); count], 0..count);
         }
+    }
+
+    #[test]
+    fn a_picture_with_a_side_that_is_too_long_is_left_out() {
+        for dialect in CLAUDE {
+            check(dialect, vec![png(8_001), png(8_000), png(10)], [1, 2]);
+        }
+        check(Dialect::OpenaiChat, vec![png(8_001)], [0]);
+    }
+
+    #[test]
+    fn many_pictures_are_small_ones_or_no_more_than_twenty() {
+        let (small, large) = (|count| vec![png(2_000); count], |count| vec![png(2_001); count]);
+        for dialect in CLAUDE {
+            check(dialect, large(20), 0..20);
+            check(dialect, large(25), 5..25);
+            check(dialect, large(26), 10..26);
+            check(dialect, small(25), 0..25);
+            // The newest is what the user asks about.
+            check(dialect, [small(24), large(1)].concat(), 5..25);
+            // An old one is not worth all the small ones that it would cost.
+            check(dialect, [large(2), small(24)].concat(), 2..26);
+            check(dialect, [small(9), large(2), small(24)].concat(), (0..9).chain(11..35));
+        }
+        check(Dialect::Anthropic, [large(1), small(100)].concat(), 1..101);
+        check(Dialect::Gemini, large(25), 0..25);
+    }
+
+    #[test]
+    fn many_large_pictures_reach_a_model_that_is_not_claude() {
+        for (model, oldest) in
+            [("amazon.nova-pro-v1:0", 0), ("us.anthropic.claude-x", 5), ("arn:aws:bedrock:x", 5)]
+        {
+            let request = asking(model, vec![png(2_001); 25]);
+            let sent = sent(Dialect::BedrockConverse, &UpstreamProfile::default(), &request);
+            assert_eq!(sent, (oldest..25).collect::<Vec<_>>(), "{model}");
+        }
+    }
+
+    #[test]
+    fn the_newest_that_fit_into_a_request_are_sent() {
+        for (dialect, count, oldest) in [
+            (Dialect::Anthropic, 5, 0),
+            (Dialect::Anthropic, 7, 2),
+            (Dialect::BedrockAnthropic, 4, 1),
+            (Dialect::BedrockConverse, 4, 1),
+            (Dialect::OpenaiChat, 7, 0),
+        ] {
+            check(dialect, vec![of_bytes(BASE64_BYTES_MAX); count], oldest..count);
+        }
+        let mut request = asking("m", vec![of_bytes(BASE64_BYTES_MAX); 4]);
+        let file = UserPart::File {
+            name: "a.pdf".into(),
+            media: Media::new("application/pdf".into(), "A".repeat(9_000_000)),
+        };
+        let Message::User(parts) = &mut request.messages[3] else { panic!("a step") };
+        parts.push(file);
+        let adapted = adapt(Dialect::Anthropic, &UpstreamProfile::default(), Cow::Borrowed(&request));
+        let left =
+            adapted.messages.iter().flat_map(Message::media).filter(|media| media.is_picture()).count();
+        assert_eq!(left, 3, "a document takes room as well");
     }
 
     #[test]
@@ -104,7 +307,7 @@ mod tests {
         for (file, files, pictures, sent) in [
             ("application/pdf", 2, 98, 98),
             ("application/pdf", 2, 99, 79),
-            ("text/csv", 90, 11, 5),
+            ("text/csv", 90, 11, 9),
             // What is no document becomes words.
             ("audio/wav", 90, 11, 11),
         ] {
@@ -121,12 +324,13 @@ mod tests {
 
     #[test]
     fn a_picture_that_is_too_large_is_left_out_and_not_counted() {
-        for dialect in [Dialect::Anthropic, Dialect::BedrockAnthropic, Dialect::BedrockConverse] {
-            check(dialect, &[BASE64_BYTES_MAX + 4, BASE64_BYTES_MAX, 8], 1, 1);
+        for dialect in CLAUDE {
+            check(dialect, [BASE64_BYTES_MAX + 4, BASE64_BYTES_MAX, 8].map(of_bytes).to_vec(), [1, 2]);
         }
-        check(Dialect::OpenaiChat, &[BASE64_BYTES_MAX + 4], 0, 0);
-        let mut sizes = vec![8; 100];
-        sizes.push(BASE64_BYTES_MAX + 4);
-        check(Dialect::Anthropic, &sizes, 0, 1);
+        check(Dialect::OpenaiChat, vec![of_bytes(BASE64_BYTES_MAX + 4)], [0]);
+        let mut pictures = vec![png(10); 100];
+        pictures.push(of_bytes(BASE64_BYTES_MAX + 4));
+        pictures.push(png(9_000));
+        check(Dialect::Anthropic, pictures, 0..100);
     }
 }

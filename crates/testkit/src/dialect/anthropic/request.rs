@@ -21,6 +21,12 @@ const REDACTED_BYTES_MIN: usize = 12;
 pub(crate) const PICTURE_BYTES_MAX: usize = 5 * 1024 * 1024;
 /// Most pictures of a request, of models with 200,000 tokens (anthropics/claude-code#23392).
 const PICTURES_MAX: usize = 100;
+/// Pictures that may be as large as a lone one (charmbracelet/crush#3810).
+const FEW_PICTURES: usize = 20;
+/// Longest side of a picture (anthropics/claude-code#5147).
+const SIDE_MAX: u32 = 8_000;
+/// The same where they are more than [`FEW_PICTURES`] (anthropics/claude-code#24630).
+const SIDE_OF_MANY_MAX: u32 = 2_000;
 
 const FIELDS: &[&str] = &[
     "model",
@@ -353,7 +359,9 @@ fn image(at: &RequestNode<'_>) -> RequestResult<SeenImage> {
                 )));
             }
             let bytes = source.require("data")?.bytes()?;
-            Ok(SeenImage { media_type: media_type.text()?.into(), bytes, url: None })
+            let image = SeenImage { media_type: media_type.text()?.into(), bytes, url: None };
+            check_side(&image, 1).map_err(|words| too_large(&at.path, &words))?;
+            Ok(image)
         }
         "url" => source.require("url")?.image_url(),
         other => Err(source.refuse(format!("Input tag '{other}' does not match 'base64' or 'url'"))),
@@ -424,21 +432,51 @@ fn check_settings(root: &RequestNode<'_>, max_tokens: u64) -> RequestResult<()> 
     }
 }
 
+/// The words for a picture that is too large in pixels, beside the others of its request.
+pub(crate) fn check_side(image: &SeenImage, count: usize) -> Result<(), String> {
+    let words = "At least one of the image dimensions exceed max allowed size";
+    match image.longest_side() {
+        side if side > SIDE_MAX => Err(format!("{words}: {SIDE_MAX} pixels")),
+        side if side > SIDE_OF_MANY_MAX && count > FEW_PICTURES => {
+            Err(format!("{words} for many-image requests: {SIDE_OF_MANY_MAX} pixels"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The words for more pictures and documents than these.
+pub(crate) fn check_count(pictures: usize, documents: usize, most: usize) -> Result<(), String> {
+    if pictures + documents <= most {
+        return Ok(());
+    }
+    Err(format!("too many images and documents: {pictures} + {documents} > {most}"))
+}
+
 fn check_pictures(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
-    let (mut pictures, mut documents) = (0, 0);
-    for block in turns.iter().flat_map(|turn| &turn.blocks) {
-        match block {
-            AnthropicContent::Image(_) => pictures += 1,
-            AnthropicContent::File(_) => documents += 1,
-            AnthropicContent::Result(result) => pictures += result.images.len(),
-            _ => {}
+    let (mut pictures, mut documents) = (Vec::new(), 0);
+    for turn in turns {
+        for (nth, block) in turn.blocks.iter().enumerate() {
+            let images = match block {
+                AnthropicContent::Image(image) => std::slice::from_ref(image),
+                AnthropicContent::Result(result) => &result.images,
+                AnthropicContent::File(_) => {
+                    documents += 1;
+                    continue;
+                }
+                _ => continue,
+            };
+            pictures.extend(images.iter().map(|image| (image, format!("{}.content.{nth}", turn.at.path))));
         }
     }
-    if pictures + documents > PICTURES_MAX {
-        let words = format!("too many images and documents: {pictures} + {documents} > {PICTURES_MAX}");
-        return Err(RequestRefusal::new(words));
+    check_count(pictures.len(), documents, PICTURES_MAX).map_err(RequestRefusal::new)?;
+    for (image, path) in &pictures {
+        check_side(image, pictures.len()).map_err(|words| too_large(path, &words))?;
     }
     Ok(())
+}
+
+fn too_large(path: &str, words: &str) -> RequestRefusal {
+    RequestRefusal::new(format!("{path}.image.source.base64.data: {words}"))
 }
 
 /// The user has the last word. (Tools of the provider, after which it may be the model's, are not simulated.)

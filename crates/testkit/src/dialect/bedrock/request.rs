@@ -1,6 +1,6 @@
 //! Reading a `Converse` request as Bedrock does: roles alternate, results come in the next user message, one per call.
 
-use crate::dialect::anthropic::request::PICTURE_BYTES_MAX;
+use crate::dialect::anthropic::request::{PICTURE_BYTES_MAX, check_side};
 use crate::dialect::tool_schema;
 use crate::fake_ids::signature;
 use crate::seen::{SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
@@ -51,6 +51,7 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     seen.tools = config.as_ref().map(tools).transpose()?.unwrap_or_default();
     seen.tool_choice = config.as_ref().map(|at| choice(at, &seen.tools)).transpose()?.unwrap_or_default();
     seen.messages = messages(&root.require("messages")?)?;
+    check_pictures(&seen).map_err(of_model)?;
     let uses_tools = |message: &SeenMessage| {
         matches!(message, SeenMessage::Assistant { calls, .. } if !calls.is_empty())
             || matches!(message, SeenMessage::Results(_))
@@ -61,6 +62,27 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
         ));
     }
     Ok(seen)
+}
+
+/// A refusal of the model itself.
+fn of_model(words: String) -> RequestRefusal {
+    RequestRefusal::new(format!("The model returned the following errors: {words}"))
+}
+
+/// Limits of pixels (aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws#994).
+fn check_pictures(seen: &SeenRequest) -> Result<(), String> {
+    let mut pictures = Vec::new();
+    for message in &seen.messages {
+        match message {
+            SeenMessage::User { images, .. } => pictures.extend(images),
+            SeenMessage::Results(results) => {
+                pictures.extend(results.iter().flat_map(|result| &result.images));
+            }
+            SeenMessage::Assistant { .. } => {}
+        }
+    }
+    let count = if seen.model.contains("claude") { pictures.len() } else { 1 };
+    pictures.into_iter().try_for_each(|picture| check_side(picture, count))
 }
 
 fn tools(config: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
