@@ -83,6 +83,12 @@ pub struct UpstreamProfile {
     pub encrypted_reasoning: bool,
     /// The model sees pictures. Default true; without, they become a note.
     pub vision: bool,
+    /// Most pictures of a request, with its documents where the dialect counts them (Anthropic, Bedrock: 20, 100 or 600, by model).
+    /// Of more the oldest become notes. `0`: no limit. Default: that of the dialect.
+    pub pictures_max: Option<u32>,
+    /// Longest base64 of a picture, in bytes (Anthropic, Bedrock: 5 MiB). A longer one becomes a note. `0`: no limit. Default:
+    /// that of the dialect.
+    pub picture_base64_max: Option<u32>,
     /// The model hears sound, of the formats that its API takes. Default false: without, it becomes a note.
     pub audio: bool,
     /// The upstream looks up pictures by their address itself. Default false: then addresses are refused. Only for servers
@@ -162,6 +168,8 @@ impl Default for UpstreamProfile {
             include_usage: true,
             encrypted_reasoning: true,
             vision: true,
+            pictures_max: None,
+            picture_base64_max: None,
             audio: false,
             fetches_images: false,
             tool_choice_none: true,

@@ -45,7 +45,7 @@ pub(super) fn adapt<'r>(
     if !profile.vision || !media().any(Media::is_picture) {
         return request;
     }
-    let limits = PictureLimits::of(dialect, &request);
+    let limits = PictureLimits::of(dialect, profile, &request);
     let pictures: Vec<&Media> = media().filter(|media| media.is_picture()).collect();
     let reasons = limits.left_out(&pictures);
     if reasons.iter().all(Option::is_none) {
@@ -74,7 +74,7 @@ struct PictureLimits {
 }
 
 impl PictureLimits {
-    fn of(dialect: Dialect, request: &ModelRequest) -> Self {
+    fn of(dialect: Dialect, profile: &UpstreamProfile, request: &ModelRequest) -> Self {
         let (count, base64, total, side) = match dialect {
             Dialect::Anthropic => (PICTURES_MAX, BASE64_BYTES_MAX, ANTHROPIC_BYTES_MAX, SIDE_MAX),
             Dialect::BedrockAnthropic => (PICTURES_MAX, BASE64_BYTES_MAX, BEDROCK_BYTES_MAX, SIDE_MAX),
@@ -87,9 +87,14 @@ impl PictureLimits {
             Dialect::BedrockConverse => request.model.contains("claude") || request.model.starts_with("arn:"),
             _ => false,
         };
+        let of_profile = |most: Option<u32>, of_dialect| match most {
+            None => of_dialect,
+            Some(0) => usize::MAX,
+            Some(most) => most as usize,
+        };
         let mut limits = Self {
-            count,
-            base64,
+            count: of_profile(profile.pictures_max, count),
+            base64: of_profile(profile.picture_base64_max, base64),
             total,
             side,
             side_of_many: if may_be_claude { SIDE_OF_MANY_MAX } else { u32::MAX },
@@ -299,6 +304,34 @@ mod tests {
         let left =
             adapted.messages.iter().flat_map(Message::media).filter(|media| media.is_picture()).count();
         assert_eq!(left, 3, "a document takes room as well");
+    }
+
+    #[test]
+    fn a_profile_has_limits_of_its_own() {
+        let profile = |pictures_max, picture_base64_max| UpstreamProfile {
+            pictures_max,
+            picture_base64_max,
+            ..UpstreamProfile::default()
+        };
+        let (few, many) = (asking("m", vec![png(10); 21]), asking("m", vec![png(10); 121]));
+        let large = asking("m", vec![of_bytes(BASE64_BYTES_MAX + 4), of_bytes(8)]);
+        for (dialect, profile, request, oldest) in [
+            (Dialect::Anthropic, profile(Some(20), None), &few, 5),
+            (Dialect::BedrockConverse, profile(Some(20), None), &few, 5),
+            (Dialect::OpenaiChat, profile(Some(20), None), &few, 5),
+            (Dialect::Anthropic, profile(Some(600), None), &many, 0),
+            (Dialect::Anthropic, profile(Some(0), None), &many, 0),
+            (Dialect::Anthropic, profile(None, None), &many, 40),
+            (Dialect::Anthropic, profile(None, Some(10_000_000)), &large, 0),
+            (Dialect::Anthropic, profile(None, Some(0)), &large, 0),
+            (Dialect::Anthropic, profile(None, None), &large, 1),
+            (Dialect::OpenaiChat, profile(None, Some(1_000)), &large, 1),
+        ] {
+            let expected: Vec<usize> = (oldest..request.messages.len()).collect();
+            assert_eq!(sent(dialect, &profile, request), expected, "{dialect} {profile:?}");
+        }
+        let blind = UpstreamProfile { vision: false, ..profile(Some(20), None) };
+        assert_eq!(sent(Dialect::Anthropic, &blind, &few).len(), 21, "they become notes of another kind");
     }
 
     #[test]
