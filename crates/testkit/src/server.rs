@@ -45,6 +45,8 @@ pub struct UpstreamHabits {
     pub tool_schemas: ToolSchemaRule,
     /// Most tools of a request, if there is a limit (OpenAI: 128).
     pub tools_max: Option<usize>,
+    /// Most pictures and documents of a request, where it is not what its dialect takes otherwise (some models at Bedrock: 20).
+    pub pictures_max: Option<usize>,
     /// Tools whose definitions it takes in no form.
     pub refused_tools: &'static [&'static str],
     /// Rule for the order of messages in Chat Completions.

@@ -84,7 +84,7 @@ pub struct UpstreamProfile {
     /// The model sees pictures. Default true; without, they become a note.
     pub vision: bool,
     /// Most pictures of a request, with its documents where the dialect counts them (Anthropic, Bedrock: 20, 100 or 600, by model).
-    /// Of more the oldest become notes. `0`: no limit. Default: that of the dialect.
+    /// Of more the oldest become notes. `0`: no limit. Default: that of the dialect; the driver learns 20 from a refusal.
     pub pictures_max: Option<u32>,
     /// Longest base64 of a picture, in bytes (Anthropic, Bedrock: 5 MiB). A longer one becomes a note. `0`: no limit. Default:
     /// that of the dialect.

@@ -213,7 +213,7 @@ pub(crate) fn read(
         FakeDialect::Gemini => gemini::request::read(&body, blank),
         FakeDialect::Ollama => ollama::request::read(&body, blank),
         FakeDialect::Cohere => cohere::request::read(&body, blank),
-        FakeDialect::BedrockConverse => bedrock::request::read(&body, blank),
+        FakeDialect::BedrockConverse => bedrock::request::read(&body, blank, habits),
         FakeDialect::BedrockAnthropic => anthropic::request::read_invocation(&body, blank, habits),
     }?;
     if let Some(at) = seen.tools.iter().position(|tool| habits.refused_tools.contains(&tool.name.as_str())) {

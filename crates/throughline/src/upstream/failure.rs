@@ -322,6 +322,15 @@ pub(crate) fn mentions_cache_control(status: u16, text: &str) -> bool {
         && REFUSALS.iter().any(|words| text.contains(words))
 }
 
+/// The number of pictures that a refusal allows: "too many images and documents: 21 + 0 > 20" (some models at Bedrock,
+/// cline/cline#1844), "messages: too many images: image_count > 20" (boto/boto3#4632).
+pub(crate) fn allowed_pictures(status: u16, text: &str) -> Option<u32> {
+    let (_, words) = text.split_once("too many images").filter(|_| matches!(status, 400 | 413 | 422))?;
+    let (_, most) = words.split_once("> ")?;
+    let digits = most.find(|c: char| !c.is_ascii_digit()).map_or(most, |end| &most[..end]);
+    digits.parse().ok().filter(|most| *most > 0)
+}
+
 /// True if a refusal is about the schema of a tool: the same request with plain schemas may be accepted.
 pub(crate) fn mentions_tool_schema(status: u16, text: &str) -> bool {
     const PHRASES: [&str; 15] = [
@@ -759,6 +768,29 @@ mod tests {
         ));
         assert!(!mentions_tool_choice(400, r#"{"error":{"message":"too long"}}"#));
         assert!(!mentions_tool_choice(500, thinking));
+    }
+
+    #[test]
+    fn a_refusal_of_pictures_says_how_many_are_taken() {
+        for (status, text, most) in [
+            (
+                400,
+                "the model returned the following errors: too many images and documents: 19 + 5 > 20",
+                Some(20),
+            ),
+            (400, "too many images and documents: 101 + 0 > 100 invalid_request_error", Some(100)),
+            (
+                400,
+                "the model returned the following errors: messages: too many images: image_count > 20",
+                Some(20),
+            ),
+            (400, "too many images: 1 > 0", None),
+            (400, "too many images", None),
+            (400, "at least one of the image dimensions exceed max allowed size: 8000 pixels", None),
+            (500, "too many images and documents: 21 + 0 > 20", None),
+        ] {
+            assert_eq!(allowed_pictures(status, text), most, "{text}");
+        }
     }
 
     #[test]

@@ -153,6 +153,14 @@ impl LearnedProfile {
             self.change(&refused.request.model, rule.leave_out);
             return true;
         }
+        let most = failure::allowed_pictures(status, refusal);
+        // Zero stands for no limit.
+        let is_fewer =
+            |most: &u32| refused.profile.pictures_max.is_none_or(|known| known == 0 || *most < known);
+        if let Some(most) = most.filter(is_fewer) {
+            self.change(&refused.request.model, |profile| profile.pictures_max = Some(most));
+            return true;
+        }
         let tools = refused.refused_tools(status, refusal);
         if !tools.is_empty() {
             let is_of_schema = refusal.contains("schema") || refusal.contains("parameters");
@@ -357,6 +365,29 @@ mod tests {
             assert!(learned.learn(&refused, 400, "tools.0.custom.input_schema: no"));
         }
         assert_eq!(learned.get("m").refused_tools.len(), 1);
+    }
+
+    #[test]
+    fn fewer_pictures_are_sent_where_more_are_refused_and_never_more() {
+        let refusal = |most| format!("too many images and documents: 999 + 0 > {most}");
+        for (configured, most, learned_most) in [
+            (None, 20, Some(20)),
+            (None, 100, Some(100)),
+            (Some(0), 100, Some(100)),
+            (Some(600), 100, Some(100)),
+            (Some(20), 20, None),
+            (Some(20), 100, None),
+        ] {
+            let profile = UpstreamProfile { pictures_max: configured, ..UpstreamProfile::default() };
+            let learned = LearnedProfile::new(Dialect::BedrockConverse, profile.clone());
+            let refused = RefusedRequest { request: &request(&[]), profile: &profile, body: &json!({}) };
+            assert_eq!(
+                learned.learn(&refused, 400, &refusal(most)),
+                learned_most.is_some(),
+                "{configured:?}"
+            );
+            assert_eq!(learned.get("m").pictures_max, learned_most.or(configured));
+        }
     }
 
     /// An older model (earendil-works/pi#7938); the last tool is marked, and has done nothing.

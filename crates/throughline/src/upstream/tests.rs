@@ -572,6 +572,29 @@ async fn settings_a_model_refuses_are_left_out_and_named() {
     assert_eq!(server.requests()[1].max_output_tokens, Some(100));
 }
 
+/// Some models at Bedrock take 20: it is learned, and only the newest are sent from then on.
+#[tokio::test]
+async fn pictures_over_the_number_that_a_model_takes_are_left_out_once_they_are_refused() {
+    let habits = testkit::UpstreamHabits { pictures_max: Some(20), ..testkit::UpstreamHabits::default() };
+    let picture = || UserPart::Image(Media::new("image/png".into(), "iVBORw0KGgo=".into()));
+    let messages = vec![Message::User((0..25).map(|_| picture()).collect())];
+    let asking = ModelRequest { messages, ..request() };
+    let claude = DIALECTS.into_iter().filter(|(_, theirs)| {
+        use testkit::FakeDialect as F;
+        matches!(theirs, F::Anthropic | F::BedrockAnthropic | F::BedrockConverse)
+    });
+    for dialect in claude {
+        let replies = (0..2).map(|_| ModelScript::new().say("Hello."));
+        let server =
+            testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+        let client = client(at(&server, dialect));
+        for exchanges in [2, 3] {
+            let came = call(&client, &asking).await;
+            assert_eq!((came.text(), server.exchanges().len()), ("Hello.".to_owned(), exchanges), "{came:?}");
+        }
+    }
+}
+
 /// Grok that thinks takes no penalties, and calls them by other names than its requests do.
 #[tokio::test]
 async fn a_setting_that_is_refused_under_another_spelling_is_left_out() {

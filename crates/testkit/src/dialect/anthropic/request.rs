@@ -113,7 +113,7 @@ fn read_body(
         None if habits.thinks_only_when_asked => check_no_thoughts(&turns)?,
         _ => {}
     }
-    check_pictures(&turns)?;
+    check_pictures(&turns, habits.pictures_max.unwrap_or(PICTURES_MAX))?;
     let has_last_word = check_last(&turns);
     seen.messages = conversation(turns)?;
     has_last_word?;
@@ -452,7 +452,7 @@ pub(crate) fn check_count(pictures: usize, documents: usize, most: usize) -> Res
     Err(format!("too many images and documents: {pictures} + {documents} > {most}"))
 }
 
-fn check_pictures(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
+fn check_pictures(turns: &[AnthropicTurn<'_>], most: usize) -> RequestResult<()> {
     let (mut pictures, mut documents) = (Vec::new(), 0);
     for turn in turns {
         for (nth, block) in turn.blocks.iter().enumerate() {
@@ -468,7 +468,7 @@ fn check_pictures(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
             pictures.extend(images.iter().map(|image| (image, format!("{}.content.{nth}", turn.at.path))));
         }
     }
-    check_count(pictures.len(), documents, PICTURES_MAX).map_err(RequestRefusal::new)?;
+    check_count(pictures.len(), documents, most).map_err(RequestRefusal::new)?;
     for (image, path) in &pictures {
         check_side(image, pictures.len()).map_err(|words| too_large(path, &words))?;
     }

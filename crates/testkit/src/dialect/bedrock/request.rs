@@ -1,9 +1,10 @@
 //! Reading a `Converse` request as Bedrock does: roles alternate, results come in the next user message, one per call.
 
-use crate::dialect::anthropic::request::{PICTURE_BYTES_MAX, check_side};
+use crate::dialect::anthropic::request::{PICTURE_BYTES_MAX, check_count, check_side};
 use crate::dialect::tool_schema;
 use crate::fake_ids::signature;
 use crate::seen::{SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
+use crate::server::UpstreamHabits;
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
@@ -29,7 +30,11 @@ fn unknown(at: &RequestNode<'_>, key: &str) -> String {
     format!("The model returned the following errors: {path}: extraneous key [{key}] is not permitted")
 }
 
-pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
+pub(crate) fn read(
+    body: &Value,
+    mut seen: SeenRequest,
+    habits: &UpstreamHabits,
+) -> RequestResult<SeenRequest> {
     let root = RequestNode::root(body, PathStyle::Dots);
     root.allow_only(FIELDS, unknown)?;
     if let Some(inference) = root.get("inferenceConfig") {
@@ -51,7 +56,7 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     seen.tools = config.as_ref().map(tools).transpose()?.unwrap_or_default();
     seen.tool_choice = config.as_ref().map(|at| choice(at, &seen.tools)).transpose()?.unwrap_or_default();
     seen.messages = messages(&root.require("messages")?)?;
-    check_pictures(&seen).map_err(of_model)?;
+    check_pictures(&seen, habits.pictures_max.unwrap_or(usize::MAX)).map_err(of_model)?;
     let uses_tools = |message: &SeenMessage| {
         matches!(message, SeenMessage::Assistant { calls, .. } if !calls.is_empty())
             || matches!(message, SeenMessage::Results(_))
@@ -69,18 +74,23 @@ fn of_model(words: String) -> RequestRefusal {
     RequestRefusal::new(format!("The model returned the following errors: {words}"))
 }
 
-/// Limits of pixels (aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws#994).
-fn check_pictures(seen: &SeenRequest) -> Result<(), String> {
-    let mut pictures = Vec::new();
+/// Claude's limits (boto/boto3#4632,
+/// aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws#994).
+fn check_pictures(seen: &SeenRequest, most: usize) -> Result<(), String> {
+    let (mut pictures, mut documents) = (Vec::new(), 0);
     for message in &seen.messages {
         match message {
-            SeenMessage::User { images, .. } => pictures.extend(images),
+            SeenMessage::User { images, files, .. } => {
+                pictures.extend(images);
+                documents += files.len();
+            }
             SeenMessage::Results(results) => {
                 pictures.extend(results.iter().flat_map(|result| &result.images));
             }
             SeenMessage::Assistant { .. } => {}
         }
     }
+    check_count(pictures.len(), documents, most)?;
     let count = if seen.model.contains("claude") { pictures.len() } else { 1 };
     pictures.into_iter().try_for_each(|picture| check_side(picture, count))
 }
