@@ -99,10 +99,10 @@ pub struct UpstreamProfile {
     /// A call can be forced (`tool_choice: "required"` or a name); if not, it is asked for in words, as it is after a
     /// refusal. Default true.
     pub tool_choice_required: bool,
-    /// A call can be forced while thinking is switched on (Chat Completions; with DeepSeek, Kimi and DashScope it cannot). Default
-    /// true; without, it is asked for in words.
+    /// A call can be forced while thinking is switched on (with DeepSeek, Kimi and DashScope it cannot). Default true; without, it
+    /// is asked for in words. The driver learns from a refusal. Claude never can.
     pub tool_choice_while_thinking: bool,
-    /// The model may think where no `thinking` asks for it (Anthropic), so that thoughts of the turn go back all the same: newer
+    /// The model may think where no `thinking` asks for it (Anthropic), so that its thoughts go back all the same: newer
     /// models of Claude do, and refuse changes. Default true; the driver learns from the refusal of an older one.
     /// <https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting>
     pub thinks_unasked: bool,

@@ -370,6 +370,21 @@ pub(crate) fn mentions_streaming(failure: &UpstreamFailure) -> bool {
         && failure.message.to_ascii_lowercase().contains("stream")
 }
 
+/// True if no choice of tools is taken, or none but one: "Tool choice must be auto" (vectorize-io/hindsight#4246). A model that has
+/// called although none was to be called is another matter ("Tool choice is none, but model called a tool", Groq).
+pub(crate) fn mentions_forbidden_call(status: u16, text: &str) -> bool {
+    const REFUSALS: [&str; 5] =
+        ["must be auto", "not support", "unsupported", "not permitted", "extra_forbidden"];
+    matches!(status, 400 | 404 | 422)
+        && mentions_tool_choice(status, text)
+        && REFUSALS.iter().any(|words| text.contains(words))
+}
+
+/// True if a call cannot be forced while the model thinks: "tool_choice 'required' is incompatible with thinking enabled".
+pub(crate) fn mentions_choice_while_thinking(status: u16, text: &str) -> bool {
+    mentions_tool_choice(status, text) && text.contains("thinking")
+}
+
 /// True if a refusal names the forced call: thinking models (Anthropic, Kimi, DeepSeek) and some servers refuse that,
 /// and the same request with the call asked for in words may be accepted.
 pub(crate) fn mentions_tool_choice(status: u16, text: &str) -> bool {

@@ -24,7 +24,7 @@ struct RefusalRule {
 
 const CLAUDE: [Dialect; 2] = [Dialect::Anthropic, Dialect::BedrockAnthropic];
 
-const RULES: [RefusalRule; 9] = [
+const RULES: [RefusalRule; 10] = [
     RefusalRule {
         dialects: &[Dialect::OpenaiChat],
         is_sent: |_| true,
@@ -63,7 +63,8 @@ const RULES: [RefusalRule; 9] = [
     },
     RefusalRule {
         dialects: &CLAUDE,
-        is_sent: |_| true,
+        // Where it was asked to think, something between has lost that.
+        is_sent: |refused| refused.body.get("thinking").is_none(),
         is_named: failure::mentions_thoughts_unasked,
         leave_out: |profile| profile.thinks_unasked = false,
     },
@@ -71,8 +72,14 @@ const RULES: [RefusalRule; 9] = [
         // Claude wants tools for the calls of a history, and takes the choice.
         dialects: &[Dialect::OpenaiChat, Dialect::OpenaiResponses],
         is_sent: |refused| refused.body["tool_choice"] == "none",
-        is_named: failure::mentions_tool_choice,
+        is_named: failure::mentions_forbidden_call,
         leave_out: |profile| profile.tool_choice_none = false,
+    },
+    RefusalRule {
+        dialects: &[Dialect::OpenaiChat],
+        is_sent: |refused| forces_while_thinking(refused.body),
+        is_named: failure::mentions_choice_while_thinking,
+        leave_out: |profile| profile.tool_choice_while_thinking = false,
     },
     RefusalRule {
         dialects: &Dialect::ALL,
@@ -81,6 +88,13 @@ const RULES: [RefusalRule; 9] = [
         leave_out: |profile| profile.tool_schemas = ToolSchemaForm::Plain,
     },
 ];
+
+/// True for a body that forces a call and switches thinking on (Chat Completions).
+fn forces_while_thinking(body: &Value) -> bool {
+    let thinks = body.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
+    (thinks || body["enable_thinking"] == true)
+        && (body["tool_choice"] == "required" || body["tool_choice"].is_object())
+}
 
 /// True for messages in which the user speaks right after a tool's result (Chat Completions).
 fn has_user_after_tool(body: &Value) -> bool {
@@ -303,13 +317,52 @@ mod tests {
 
     #[test]
     fn a_choice_of_no_tool_is_learned_only_where_it_was_sent() {
-        for (choice, is_learned) in [(json!("none"), true), (json!("required"), false), (Value::Null, false)]
-        {
+        const AUTO: &str = "tool choice must be auto";
+        for (choice, refusal, is_learned) in [
+            ("none", AUTO, true),
+            ("required", AUTO, false),
+            // The model's own fault (BerriAI/litellm#21242).
+            ("none", "tool choice is none, but model called a tool tool_use_failed", false),
+        ] {
             let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
             let (profile, body) = (&learned.get("m"), &json!({"tool_choice": choice}));
             let refused = RefusedRequest { request: &request(&["look"]), profile, body };
-            assert_eq!(learned.learn(&refused, 400, "tool choice must be auto"), is_learned, "{choice}");
-            assert_eq!(learned.get("m").tool_choice_none, !is_learned, "{choice}");
+            assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{choice}: {refusal}");
+            assert_eq!(learned.get("m").tool_choice_none, !is_learned, "{choice}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_forced_call_beside_thinking_is_learned_where_both_were_sent() {
+        let refusal = "tool_choice is not supported when enable_thinking is true";
+        for (body, is_learned) in [
+            (json!({"tool_choice": "required", "enable_thinking": true}), true),
+            (json!({"tool_choice": {"type": "function"}, "thinking": {"type": "enabled"}}), true),
+            (json!({"tool_choice": "required", "thinking": {"type": "disabled"}}), false),
+            (json!({"tool_choice": "auto", "thinking": {"type": "enabled"}}), false),
+            (json!({"tool_choice": "required"}), false),
+        ] {
+            let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
+            let profile = &learned.get("m");
+            let refused = RefusedRequest { request: &request(&["look"]), profile, body: &body };
+            assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{body}");
+            let profile = learned.get("m");
+            assert_eq!(profile.tool_choice_while_thinking, !is_learned, "{body}");
+            assert!(profile.leave_out.is_empty(), "{body}");
+        }
+    }
+
+    /// "Thinking is enabled" (microsoft/vscode#282326): something between has lost the setting.
+    #[test]
+    fn thoughts_are_left_out_for_good_only_where_nothing_asked_for_them() {
+        let refusal =
+            "when thinking is disabled, an assistant message in the final position cannot contain thinking";
+        for (body, is_learned) in [(json!({}), true), (json!({"thinking": {"type": "adaptive"}}), false)] {
+            let learned = LearnedProfile::new(Dialect::Anthropic, UpstreamProfile::default());
+            let profile = &learned.get("m");
+            let refused = RefusedRequest { request: &request(&[]), profile, body: &body };
+            assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{body}");
+            assert_eq!(learned.get("m").thinks_unasked, !is_learned, "{body}");
         }
     }
 

@@ -290,6 +290,10 @@ impl UpstreamClient {
             call.tool_choice = ForcedChoice::Words;
             return true;
         }
+        if failure::mentions_thoughts_unasked(status, &refusal.text) && call.without_reasoning.take() {
+            call.request.messages.iter_mut().for_each(forget_reasoning);
+            return true;
+        }
         if failure::is_unreadable_reasoning(status, &refusal.text) {
             let start = turn_start(&call.request);
             if self.profile.forget_earlier(&mut call.request, start) {

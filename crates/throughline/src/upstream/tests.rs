@@ -761,8 +761,11 @@ async fn a_forced_call_that_is_refused_is_asked_for_in_words() {
 async fn reasoning_that_cannot_be_read_any_more_is_left_out_once() {
     let refused = refusal(400, "The encrypted content could not be verified.", "invalid_encrypted_content");
     let foreign = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    let off = "Provider returned error: messages.1.content.0: When thinking is disabled, an `assistant` message in the final \
+               position cannot contain `thinking`.";
     for (replies, text, requests) in [
         (vec![refused.clone(), ModelScript::new().say("Hi")], "Hi", 2),
+        (vec![refusal(400, off, "bad"), ModelScript::new().say("Hi")], "Hi", 2),
         (vec![refusal(400, foreign, "invalid_request_error"), ModelScript::new().say("Hi")], "Hi", 2),
         (vec![refused.clone(), refused], "", 2),
     ] {

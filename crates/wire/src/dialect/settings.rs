@@ -18,6 +18,8 @@ pub(super) fn take_out(
     model: &str,
     body: &mut Map<String, Value>,
 ) -> Vec<String> {
+    // They exclude no others.
+    let refused: Vec<_> = profile.leave_out.iter().filter(|name| remove(body, name)).cloned().collect();
     let mut left_out = Vec::new();
     let excluded = match dialect {
         Dialect::Anthropic | Dialect::BedrockAnthropic => excluded_by_claude(body),
@@ -28,11 +30,8 @@ pub(super) fn take_out(
         }
         _ => Vec::new(),
     };
-    for name in excluded.into_iter().chain(profile.leave_out.iter().map(String::as_str)) {
-        if remove(body, name) {
-            left_out.push(name.to_owned());
-        }
-    }
+    left_out.extend(excluded.into_iter().filter(|name| remove(body, name)).map(str::to_owned));
+    left_out.extend(refused);
     left_out
 }
 

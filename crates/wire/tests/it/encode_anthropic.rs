@@ -123,6 +123,16 @@ fn the_last_step_lists_tools_that_must_not_be_called() {
     let profile = UpstreamProfile { tool_choice_none: false, ..unmarked() };
     let body = encode(Dialect::Anthropic, &request, &profile, TransferMode::Stream).expect("an encoder").body;
     assert_eq!((body.get("tools"), body.get("tool_choice")), (None, None));
+
+    let calls = vec![(call("toolu_1", "now", json!({})), done("1"))];
+    let messages = vec![user("Hi"), Message::Step(step("", calls))];
+    let request = ModelRequest { messages, ..request };
+    let body = encode(Dialect::Anthropic, &request, &profile, TransferMode::Stream).expect("an encoder").body;
+    assert_eq!(
+        (&body["tools"][0]["name"], body.get("tool_choice")),
+        (&json!("now"), None),
+        "its call has a tool"
+    );
 }
 
 /// "Requests which include `tool_use` or `tool_result` blocks must define tools."

@@ -88,7 +88,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         title: "thoughts of the turn go back to Claude where it does not think",
         file: "crates/wire/src/dialect/anthropic/thinking.rs",
         original: "        if !may_think {",
-        replaced: "        if !may_think && turn.is_empty() {",
+        replaced: "        if !may_think && messages.is_empty() {",
         tests: REQUESTS,
     },
     Mutant {

@@ -115,7 +115,7 @@ fn tools(
 ) {
     let hosted = &request.settings.hosted;
     let may_call = request.tool_choice != ToolChoice::None && !(offered.is_empty() && hosted.is_empty());
-    if !may_call && !profile.tool_choice_none {
+    if !may_call && !profile.tool_choice_none && called_tool_names(request).next().is_none() {
         return;
     }
     // Names must be unique: the provider's own tool is the one that was asked for by name.
@@ -139,7 +139,7 @@ fn tools(
     body.insert("tools".to_owned(), tools.into());
     let one_call = request.settings.parallel_tool_calls == Some(false);
     let mut choice = match &request.tool_choice {
-        _ if !may_call => Some(json!({ "type": "none" })),
+        _ if !may_call => profile.tool_choice_none.then(|| json!({ "type": "none" })),
         ToolChoice::Auto | ToolChoice::None => one_call.then(|| json!({ "type": "auto" })),
         ToolChoice::Required => Some(json!({ "type": "any" })),
         ToolChoice::Tool(name) => Some(json!({ "type": "tool", "name": name })),

@@ -14,9 +14,10 @@ pub(super) struct TurnThinking {
 }
 
 impl TurnThinking {
-    /// Finds out, and takes thoughts that would be refused out of the messages of the turn. "When thinking is disabled, an
+    /// Finds out, and takes the thoughts out of the messages where the model does not think. "When thinking is disabled, an
     /// `assistant` message in the final position cannot contain `thinking`" (HTTP 400; tailcallhq/forgecode#1853): that is every
-    /// message of the model behind the user's last question, and older thoughts are ignored.
+    /// message of the model behind the user's last question. Older thoughts are ignored, and left out as well: once left out, a
+    /// thought stays so, for the sake of a cache.
     pub(super) fn adapt(request: &ModelRequest, profile: &UpstreamProfile, messages: &mut [Value]) -> Self {
         let setting = settings::thinking(request, profile);
         let turn = turn_of(messages);
@@ -25,10 +26,10 @@ impl TurnThinking {
         let setting = setting.filter(|_| !is_left_out);
         let may_think = match setting {
             Some(thinking) => thinking["type"] != "disabled",
-            None => profile.thinks_unasked && !is_left_out,
+            None => profile.thinks_unasked,
         };
         if !may_think {
-            let blocks = turn.iter_mut().filter_map(|message| message["content"].as_array_mut());
+            let blocks = messages.iter_mut().filter_map(|message| message["content"].as_array_mut());
             blocks.for_each(|blocks| blocks.retain(|block| !is_thought(block)));
         }
         let budget = setting.and_then(|thinking| thinking["budget_tokens"].as_u64());
@@ -41,10 +42,10 @@ pub(super) fn is_thought(block: &Value) -> bool {
 }
 
 /// The messages from the user's last question on.
-fn turn_of(messages: &mut [Value]) -> &mut [Value] {
+fn turn_of(messages: &[Value]) -> &[Value] {
     let is_question = |message: &Value| message["role"] == "user" && !has(message, "tool_result");
     let start = messages.iter().rposition(is_question).unwrap_or(0);
-    &mut messages[start..]
+    &messages[start..]
 }
 
 /// True if the first call of the turn is sent without the thinking in front of it, because another model made it or because nobody
@@ -123,9 +124,10 @@ mod tests {
     }
 
     #[test]
-    fn older_thoughts_stay() {
-        let later = |turn: &[&'static [&'static str]]| [&THOUGHT[..], &[&["text"]], turn].concat();
+    fn older_thoughts_go_and_stay_with_those_of_the_turn() {
+        let later = |turn: &[&'static [&'static str]]| [turn, &[&["text"]], turn].concat();
         check(json!({"type": "disabled"}), true, &later(&THOUGHT), true, 0, &later(&NO_THOUGHT));
+        check(json!({"type": "adaptive"}), true, &later(&THOUGHT), true, 0, &later(&THOUGHT));
     }
 
     #[test]
@@ -135,7 +137,8 @@ mod tests {
         let began_without: [&[&str]; 5] =
             [&[QUESTION], &["tool_use"], &[RESULT], &["thinking", "tool_use"], &[RESULT]];
         let sent: [&[&str]; 5] = [&[QUESTION], &["tool_use"], &[RESULT], &["tool_use"], &[RESULT]];
-        check(enabled.clone(), true, &began_without, false, 0, &sent);
+        check(enabled.clone(), false, &began_without, false, 0, &sent);
+        check(enabled.clone(), true, &began_without, false, 0, &began_without);
         check(json!({"type": "adaptive"}), true, &began_without, true, 0, &began_without);
         // Behind results the model does not think again.
         let began_with: [&[&str]; 5] =
