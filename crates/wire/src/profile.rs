@@ -83,11 +83,12 @@ pub struct UpstreamProfile {
     pub encrypted_reasoning: bool,
     /// The model sees pictures. Default true; without, they become a note.
     pub vision: bool,
-    /// Most pictures of a request, with its documents where the dialect counts them (Anthropic, Bedrock: 20, 100 or 600, by model).
-    /// Of more the oldest become notes. `0`: no limit. Default: that of the dialect; the driver learns 20 from a refusal.
+    /// Most pictures of a request, with its documents in Anthropic's format (20, 100 or 600, by model). Of more the oldest become
+    /// notes. `0`: no limit, nor one for the pixels of many. Default: that of the dialect; the driver learns a smaller number from
+    /// a refusal.
     pub pictures_max: Option<u32>,
-    /// Longest base64 of a picture, in bytes (Anthropic, Bedrock: 5 MiB). A longer one becomes a note. `0`: no limit. Default:
-    /// that of the dialect.
+    /// Longest base64 of a picture, in bytes (Anthropic, Bedrock: 5 MiB). A longer one becomes a note. `0`: no limit, nor one
+    /// for pixels and for the bytes of all. Default: that of the dialect.
     pub picture_base64_max: Option<u32>,
     /// The model hears sound, of the formats that its API takes. Default false: without, it becomes a note.
     pub audio: bool,

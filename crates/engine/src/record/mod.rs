@@ -155,7 +155,7 @@ pub(crate) struct TurnRecord {
     pub resolutions: BTreeMap<ApprovalId, QuestionResolution>,
     /// Number of takeovers by another process.
     pub takeovers: u32,
-    /// What was left out of requests, by code and excerpt of the problems that have named it.
+    /// Code and excerpt of the problems that have named something left out of a request.
     pub left_out: BTreeSet<(String, String)>,
 }
 

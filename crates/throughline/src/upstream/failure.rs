@@ -326,9 +326,15 @@ pub(crate) fn mentions_cache_control(status: u16, text: &str) -> bool {
 /// cline/cline#1844), "messages: too many images: image_count > 20" (boto/boto3#4632).
 pub(crate) fn allowed_pictures(status: u16, text: &str) -> Option<u32> {
     let (_, words) = text.split_once("too many images").filter(|_| matches!(status, 400 | 413 | 422))?;
-    let (_, most) = words.split_once("> ")?;
+    let words = words.strip_prefix(" and documents").unwrap_or(words).strip_prefix(": ")?;
+    let (count, most) = words.split_once(" > ")?;
+    let is_count = |count: &str| !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    if count != "image_count" && !count.split(" + ").all(is_count) {
+        return None;
+    }
     let digits = most.find(|c: char| !c.is_ascii_digit()).map_or(most, |end| &most[..end]);
-    digits.parse().ok().filter(|most| *most > 0)
+    let is_of_a_part = most[digits.len()..].starts_with(" per ");
+    digits.parse().ok().filter(|most| *most > 0 && !is_of_a_part)
 }
 
 /// True if a refusal is about the schema of a tool: the same request with plain schemas may be accepted.
@@ -800,6 +806,11 @@ mod tests {
                 Some(20),
             ),
             (400, "too many images: 1 > 0", None),
+            (400, "in context=('properties', 'too many images > 1')", None),
+            (400, "too many images: total 42 mb > 20 mb", None),
+            (400, "too many images: 33000000 bytes > 32000000", None),
+            (400, "too many images: 3 > 2 per message", None),
+            (400, r#"too many images: 3 > 2","type":"invalid_request_error""#, Some(2)),
             (400, "too many images", None),
             (400, "at least one of the image dimensions exceed max allowed size: 8000 pixels", None),
             (500, "too many images and documents: 21 + 0 > 20", None),

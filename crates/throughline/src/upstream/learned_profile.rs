@@ -127,6 +127,13 @@ pub(super) struct RefusedRequest<'a> {
 }
 
 impl RefusedRequest<'_> {
+    /// No more pictures and documents than these were sent.
+    fn pictures_sent_max(&self) -> u32 {
+        let media = self.request.messages.iter().map(|message| message.media().len()).sum::<usize>();
+        let known = self.profile.pictures_max.filter(|most| *most > 0).unwrap_or(u32::MAX);
+        u32::try_from(media).map_or(known, |media| media.min(known))
+    }
+
     /// The tools that it can do without, by a refusal of their definitions. They were sent.
     fn refused_tools(&self, status: u16, refusal: &str) -> BTreeSet<DefinitionHash> {
         let tools = named_tools(status, refusal, self.body, &self.request.tools).into_iter();
@@ -168,10 +175,7 @@ impl LearnedProfile {
             return true;
         }
         let most = failure::allowed_pictures(status, refusal);
-        // Zero stands for no limit.
-        let is_fewer =
-            |most: &u32| refused.profile.pictures_max.is_none_or(|known| known == 0 || *most < known);
-        if let Some(most) = most.filter(is_fewer) {
+        if let Some(most) = most.filter(|most| *most < refused.pictures_sent_max()) {
             self.change(&refused.request.model, |profile| profile.pictures_max = Some(most));
             return true;
         }
@@ -260,6 +264,7 @@ pub(super) fn forget_reasoning(message: &mut Message) {
 mod tests {
     use super::*;
     use serde_json::json;
+    use throughline_wire::{Media, UserPart};
 
     const STREAM_OPTIONS: &str = "unknown field `stream_options`";
     const SCHEMA: &str = "invalid schema for function 'look'";
@@ -430,10 +435,15 @@ mod tests {
             (Some(600), 100, Some(100)),
             (Some(20), 20, None),
             (Some(20), 100, None),
+            // So many were not sent, so it speaks of something else.
+            (None, 150, None),
         ] {
             let profile = UpstreamProfile { pictures_max: configured, ..UpstreamProfile::default() };
             let learned = LearnedProfile::new(Dialect::BedrockConverse, profile.clone());
-            let refused = RefusedRequest { request: &request(&[]), profile: &profile, body: &json!({}) };
+            let picture = || UserPart::Image(Media::new("image/png".into(), "iVBORw0KGgo=".into()));
+            let messages = vec![Message::User((0..150).map(|_| picture()).collect())];
+            let request = ModelRequest { messages, ..request(&[]) };
+            let refused = RefusedRequest { request: &request, profile: &profile, body: &json!({}) };
             assert_eq!(
                 learned.learn(&refused, 400, &refusal(most)),
                 learned_most.is_some(),

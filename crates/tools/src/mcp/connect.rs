@@ -261,7 +261,7 @@ fn cause_of(error: &ClientInitializeError) -> &ClientInitializeError {
 
 /// True if a refusal lists the revisions that the server speaks.
 fn names_revisions(error: &ErrorData) -> bool {
-    error.data.as_ref().is_some_and(|data| data.get("supported").is_some())
+    error.data.as_ref().is_some_and(|data| data["supported"].is_array())
 }
 
 /// Why there was no handshake, without the names of the SDK's types.

@@ -83,23 +83,25 @@ impl PictureLimits {
         };
         let may_be_claude = match dialect {
             Dialect::Anthropic | Dialect::BedrockAnthropic => true,
-            // An ARN does not say of what its model is a profile.
-            Dialect::BedrockConverse => request.model.contains("claude") || request.model.starts_with("arn:"),
+            Dialect::BedrockConverse => may_be_claude(&request.model),
             _ => false,
         };
-        let of_profile = |most: Option<u32>, of_dialect| match most {
-            None => of_dialect,
-            Some(0) => usize::MAX,
-            Some(most) => most as usize,
-        };
-        let mut limits = Self {
-            count: of_profile(profile.pictures_max, count),
-            base64: of_profile(profile.picture_base64_max, base64),
-            total,
-            side,
-            side_of_many: if may_be_claude { SIDE_OF_MANY_MAX } else { u32::MAX },
-        };
-        if side < u32::MAX {
+        let mut limits = Self { count, base64, total, side, side_of_many: u32::MAX };
+        if may_be_claude && profile.pictures_max != Some(0) {
+            limits.side_of_many = SIDE_OF_MANY_MAX;
+        }
+        match profile.pictures_max {
+            None => {}
+            Some(0) => limits.count = usize::MAX,
+            Some(most) => limits.count = most as usize,
+        }
+        match profile.picture_base64_max {
+            None => {}
+            Some(0) => (limits.base64, limits.total, limits.side) = (usize::MAX, usize::MAX, u32::MAX),
+            Some(most) => limits.base64 = most as usize,
+        }
+        // Converse is sent none.
+        if matches!(dialect, Dialect::Anthropic | Dialect::BedrockAnthropic) {
             for document in request.messages.iter().flat_map(documents) {
                 limits.count = limits.count.saturating_sub(1);
                 limits.total = limits.total.saturating_sub(document.data().len());
@@ -118,23 +120,23 @@ impl PictureLimits {
         let mut reasons: Vec<Option<String>> =
             pictures.iter().zip(&sides).map(|(picture, side)| self.own_fault(picture, *side)).collect();
         let mut sent: Vec<usize> = (0..pictures.len()).filter(|at| reasons[*at].is_none()).collect();
-        let mut most = self.fitting(pictures, &sent);
-        if most > FEW_PICTURES && sent.len() > FEW_PICTURES {
+        let mut start = self.start(pictures, &sent);
+        if sent.len() - start > FEW_PICTURES {
             let is_large = |at: &usize| sides[*at] > self.side_of_many;
-            let few = &sent[number_left_out(sent.len(), FEW_PICTURES)..];
-            if few.iter().any(is_large) {
-                most = FEW_PICTURES;
+            let few = number_left_out(sent.len(), FEW_PICTURES);
+            if sent[few..].iter().any(is_large) {
+                start = few;
             } else {
                 for at in sent.extract_if(.., |at| is_large(at)) {
                     reasons[at] = Some(format!(
                         "among more than {FEW_PICTURES} pictures none may have more than {SIDE_OF_MANY_MAX} pixels on a side"
                     ));
                 }
-                most = self.fitting(pictures, &sent);
+                start = self.start(pictures, &sent);
             }
         }
-        for at in &sent[..number_left_out(sent.len(), most)] {
-            reasons[*at] = Some("newer pictures leave no room for it".to_owned());
+        for at in &sent[..start] {
+            reasons[*at] = Some("the request has no room for it".to_owned());
         }
         reasons
     }
@@ -155,23 +157,35 @@ impl PictureLimits {
         (side > self.side).then(|| format!("it has more than {} pixels on a side", self.side))
     }
 
-    /// Number of the newest that fit into a request.
-    fn fitting(&self, pictures: &[&Media], sent: &[usize]) -> usize {
-        let mut room = self.total;
-        let mut fits = |at: &usize| {
-            let rest = room.checked_sub(pictures[*at].data().len());
-            room = rest.unwrap_or_default();
-            rest.is_some()
-        };
-        sent.iter().rev().take(self.count).take_while(|at| fits(at)).count()
+    /// Number of the oldest that are left out of a request, so that the others fit into it.
+    fn start(&self, pictures: &[&Media], sent: &[usize]) -> usize {
+        let by_count = number_left_out(sent.len(), self.count);
+        let sizes = || sent.iter().map(|at| pictures[*at].data().len());
+        // A quarter at once, for the sake of a cache.
+        let bytes =
+            sizes().sum::<usize>().saturating_sub(self.total).next_multiple_of((self.total / 4).max(1));
+        let mut before = 0;
+        let by_bytes = sizes().take_while(|size| {
+            let is_left_out = before < bytes;
+            before += size;
+            is_left_out
+        });
+        // The newest is what the user asks about, whatever else takes the room.
+        by_count.max(by_bytes.count().min(sent.len().saturating_sub(1)))
     }
+}
+
+/// True for a model at Converse whose name says so, or does not say what it is.
+fn may_be_claude(model: &str) -> bool {
+    const OPAQUE: [&str; 3] = [":application-inference-profile/", ":provisioned-model/", ":prompt/"];
+    model.contains("claude") || OPAQUE.iter().any(|kind| model.contains(kind))
 }
 
 /// Number of the oldest that are left out of so many pictures, where that many may be sent.
 fn number_left_out(count: usize, most: usize) -> usize {
     // The fewer are sent, the more each of them matters.
     let at_once = (most / 4).clamp(1, LEFT_OUT_AT_ONCE);
-    count.saturating_sub(most).next_multiple_of(at_once)
+    count.saturating_sub(most).next_multiple_of(at_once).min(count)
 }
 
 /// Documents that a message of the user has.
@@ -273,9 +287,12 @@ mod tests {
 
     #[test]
     fn many_large_pictures_reach_a_model_that_is_not_claude() {
-        for (model, oldest) in
-            [("amazon.nova-pro-v1:0", 0), ("us.anthropic.claude-x", 5), ("arn:aws:bedrock:x", 5)]
-        {
+        for (model, oldest) in [
+            ("amazon.nova-pro-v1:0", 0),
+            ("arn:aws:bedrock:us-east-1:1:inference-profile/us.amazon.nova-pro-v1:0", 0),
+            ("us.anthropic.claude-x", 5),
+            ("arn:aws:bedrock:us-east-1:1:application-inference-profile/x", 5),
+        ] {
             let request = asking(model, vec![png(2_001); 25]);
             let sent = sent(Dialect::BedrockConverse, &UpstreamProfile::default(), &request);
             assert_eq!(sent, (oldest..25).collect::<Vec<_>>(), "{model}");
@@ -286,7 +303,10 @@ mod tests {
     fn the_newest_that_fit_into_a_request_are_sent() {
         for (dialect, count, oldest) in [
             (Dialect::Anthropic, 5, 0),
-            (Dialect::Anthropic, 7, 2),
+            // Not all that would fit, so that the next ones move nothing.
+            (Dialect::Anthropic, 7, 3),
+            (Dialect::Anthropic, 8, 3),
+            (Dialect::Anthropic, 9, 5),
             (Dialect::BedrockAnthropic, 4, 1),
             (Dialect::BedrockConverse, 4, 1),
             (Dialect::OpenaiChat, 7, 0),

@@ -73,8 +73,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         title: "more pictures are sent than Claude takes",
         file: "crates/wire/src/dialect/picture_limits.rs",
-        original: "media if left_out > 0 => {",
-        replaced: "media if left_out > 1_000 => {",
+        original: "let by_count = number_left_out(sent.len(), self.count);",
+        replaced: "let by_count = number_left_out(sent.len(), self.count.max(1_000));",
         tests: REQUESTS,
     },
     Mutant {

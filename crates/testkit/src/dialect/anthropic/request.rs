@@ -519,7 +519,7 @@ fn check_no_thoughts(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
     Ok(())
 }
 
-/// What follows the last real user message.
+/// Everything behind the last real user message.
 fn turns_since_question<'t, 'a>(
     turns: &'t [AnthropicTurn<'a>],
 ) -> impl Iterator<Item = &'t AnthropicTurn<'a>> {

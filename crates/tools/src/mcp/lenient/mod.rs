@@ -18,6 +18,7 @@ pub(super) use tools::read_list;
 
 use super::depth::{MESSAGE_DEPTH_MAX, truncate_below};
 use super::listing::TaskOnly;
+use crate::schema::truncate_chars;
 use pending::{FailedRequests, PendingRequests, RequestKind};
 use rmcp::model::{
     ClientJsonRpcMessage, CustomResult, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
@@ -30,6 +31,9 @@ use throughline_wire::json::JsonError;
 /// JSON-RPC code of the error that stands for a reply which cannot be read: the server has answered, and nobody knows what.
 /// Outside the range that JSON-RPC reserves for itself and for servers.
 pub(crate) const UNREADABLE_REPLY: i32 = -31_077;
+
+/// Most characters of a body that is no answer which an error has. It is read by the SDK, too, which writes it into a log.
+const EXCERPT_CHARS_MAX: usize = 2_000;
 
 /// Way on which a message came.
 #[derive(Clone, Debug)]
@@ -47,6 +51,19 @@ pub(crate) enum MessageOrigin {
 pub(crate) struct MessageReader {
     pending: Arc<Mutex<PendingRequests>>,
     pub(crate) task_only: TaskOnly,
+}
+
+/// The beginning of a body, on one line.
+fn excerpt(body: &str) -> String {
+    let mut line = String::new();
+    for word in body.split_whitespace() {
+        line.extend((!line.is_empty()).then_some(' '));
+        line.push_str(word);
+        if line.len() > EXCERPT_CHARS_MAX {
+            break;
+        }
+    }
+    truncate_chars(&line, EXCERPT_CHARS_MAX)
 }
 
 impl MessageReader {
@@ -103,8 +120,8 @@ impl MessageReader {
         };
         self.fail_answer(id, problem).map_err(|problem| match text {
             "" => problem,
-            // Shortened by whoever shakes hands and knows the secrets that may be in it.
-            text => format!("{problem}: {text}"),
+            // Whoever shakes hands knows the secrets that may be in it, and shows less of it than this.
+            text => format!("{problem}: {}", excerpt(text)),
         })
     }
 
