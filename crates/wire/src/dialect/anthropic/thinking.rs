@@ -5,7 +5,7 @@ use crate::profile::UpstreamProfile;
 use crate::vocabulary::ModelRequest;
 use serde_json::Value;
 
-/// What becomes of the setting `thinking`.
+/// The setting `thinking`, as it is sent with a conversation.
 pub(super) struct TurnThinking {
     /// It is asked for, and cannot be sent with these messages.
     pub is_left_out: bool,
