@@ -125,6 +125,10 @@ impl Draw {
         if self.chance(70) {
             script = script.say(*self.of(&["word ", "\n", "Let me see.", "[1]"]));
         }
+        // Now and then it is cut in the middle of its next thought.
+        if self.chance(10) {
+            return script.think("hm ");
+        }
         for _ in 0..self.calls() {
             script = if seen.tools.is_empty() || self.chance(30) {
                 let name = *self.of(&["look", "no_such_tool"]);
