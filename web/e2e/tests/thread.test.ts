@@ -178,12 +178,8 @@ test.each([
   const top = async (): Promise<number | undefined> => (await read.boundingBox())?.y;
   await read.hover();
   let before = await top();
-  // A turn of the wheel may be lost while the browser is busy.
-  const turned = async (): Promise<number | undefined> => {
-    await page.mouse.wheel(0, -60);
-    return top();
-  };
-  await expect.poll(turned).not.toBe(before);
+  await page.mouse.wheel(0, -60);
+  await expect.poll(top).not.toBe(before);
   const rests = async (): Promise<boolean> => {
     const last = before;
     before = await top();
@@ -197,6 +193,36 @@ test.each([
   // What comes under an ended answer comes in the frames after it.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   expect(await top()).toBe(before);
+});
+
+test("the wheel turns the thread over what lies around it, and what scrolls itself scrolls", async () => {
+  const paragraphs = Array.from({ length: 80 }, (_, n) => `Paragraph ${n} of a long answer.`);
+  const rules: Rule[] = [{ does: [{ say: paragraphs.join("\n\n") }] }];
+  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
+  const { page } = somebody;
+  await somebody.say("A long one, please");
+  await somebody.settled();
+  const [read, field] = [page.locator(".part[data-kind=text] p").last(), page.locator("textarea").first()];
+  const top = async (): Promise<number> => (await read.boundingBox())?.y ?? Number.NaN;
+  const turn = async (by: number): Promise<number> => {
+    const before = await top();
+    await page.mouse.wheel(0, by);
+    const moved = async (): Promise<number> => Math.round((await top()) - before);
+    await expect.poll(moved).not.toBe(0);
+    return moved();
+  };
+  await field.hover();
+  expect(await turn(-240), "over the field").toBe(240);
+  await page.getByRole("button", { name: en.toEnd }).hover();
+  expect(await turn(-120), "over the button").toBe(120);
+  expect(await turn(60), "and back").toBe(-60);
+
+  await field.fill("A line.\n".repeat(40));
+  await field.hover();
+  const before = await top();
+  await page.mouse.wheel(0, -60);
+  await expect.poll(() => field.evaluate((e) => e.scrollTop + e.clientHeight < e.scrollHeight)).toBe(true);
+  expect(await top(), "a long draft is read by itself").toBe(before);
 });
 
 test("a reply that broke off goes on with one click", async () => {

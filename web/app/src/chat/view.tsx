@@ -179,7 +179,10 @@ export default function ChatView() {
                 )}
               </div>
             </div>
-            <div className="relative flex-none px-4 pt-1.5 pb-3 min-[720px]:px-6 min-[720px]:pb-4.5">
+            <div
+              className="relative flex-none px-4 pt-1.5 pb-3 min-[720px]:px-6 min-[720px]:pb-4.5"
+              onWheel={(event) => stick.current?.turn(event)}
+            >
               {!isStuck && (
                 <ToEnd isRunning={state.running !== undefined} go={() => stick.current?.toEnd()} />
               )}

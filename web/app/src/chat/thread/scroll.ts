@@ -2,6 +2,8 @@
 
 /** Nearer to the end than this is at the end. */
 const NEAR_PX = 48;
+/** A wheel that counts in lines, as Firefox does it with a mouse, turns by so much a line. */
+const LINE_PX = 20;
 /** For so long nothing moves after something was opened. */
 const HELD_MS = 200;
 
@@ -46,6 +48,14 @@ export class StickToEnd {
     this.#write();
   }
 
+  /** The wheel over what lies around the thread, a field or a button, turns the thread, unless it scrolls itself. */
+  turn(event: Pick<WheelEvent, "target" | "currentTarget" | "ctrlKey" | "deltaMode" | "deltaY">): void {
+    // With Ctrl it is the zoom.
+    if (event.ctrlKey || scrollsItself(event.target, event.currentTarget)) return;
+    const unit = [1, LINE_PX, this.#scroller.clientHeight][event.deltaMode] ?? 1;
+    this.#scroller.scrollTop += event.deltaY * unit;
+  }
+
   stop(): void {
     this.#stop();
   }
@@ -80,4 +90,14 @@ export class StickToEnd {
     this.#isStuck = isStuck;
     this.#onChange(isStuck);
   }
+}
+
+/** Whether the wheel over `target` belongs to something there, so far out as `within`, or to what is not in it at all. */
+function scrollsItself(target: EventTarget | null, within: EventTarget | null): boolean {
+  for (let at = target; at !== within; at = at.parentElement) {
+    if (!(at instanceof Element) || at instanceof HTMLDialogElement) return true;
+    const isFull = at.scrollHeight > at.clientHeight;
+    if (isFull && ["auto", "scroll"].includes(getComputedStyle(at).overflowY)) return true;
+  }
+  return false;
 }
