@@ -66,7 +66,8 @@ async fn no_handshake_of_a_program_costs_more_than_its_server() {
 
 #[tokio::test]
 async fn no_handshake_over_http_costs_more_than_its_server() {
-    let harness = http_harness(&HttpServer::start().await, HOUR_MS).await;
+    let beside = HttpServer::start().await;
+    let harness = http_harness(&beside, HOUR_MS).await;
     for seed in 0..replies() / MESSAGES_PER_LIST {
         let server = HttpServer::start().await;
         let (method, era) = HANDSHAKES[(seed % 2) as usize];

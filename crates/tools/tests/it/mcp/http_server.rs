@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
 
 /// Answer to `tools/list`.
 #[derive(Clone, Default)]
@@ -24,10 +25,12 @@ pub enum HttpList {
     With(Value),
 }
 
+/// It serves for as long as it or a clone of it is there: a test may have tens of thousands, one after another.
 #[derive(Clone, Default)]
 pub struct HttpServer {
     state: Arc<Mutex<ServerState>>,
     pub changed: Arc<Notify>,
+    _accepting: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
 #[derive(Default)]
@@ -57,13 +60,14 @@ impl HttpServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self::default();
         server.state().url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let accepting = server.clone();
-        tokio::spawn(async move {
-            while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(accepting.clone().serve(socket));
+        let serving = server.clone();
+        let accepting = tokio::spawn(async move {
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                tokio::spawn(serving.clone().serve(socket));
             }
         });
-        server
+        Self { _accepting: Some(Arc::new(AbortOnDropHandle::new(accepting))), ..server }
     }
 
     pub fn state(&self) -> MutexGuard<'_, ServerState> {
