@@ -182,8 +182,8 @@ const PROOFS: [Proof; 25] = [
     },
     Proof {
         name: "mcp",
-        what: "An MCP server that says anything, as a program and over HTTP: in its handshake, its replies, its lists, and by itself in \
-               the middle of a call. Nothing costs more than itself, each request is answered, and nothing hangs",
+        what: "An MCP server that says anything, as a program and over HTTP: in its handshake, replies and lists, and in the middle of a \
+               call. Nothing costs more than itself, and nothing hangs",
         command: "THROUGHLINE_MCP_REPLIES=100000 cargo test --workspace --test it -- mcp::any_server::no_ mcp::odd_servers::no_",
         run: long_tests::mcp,
     },
@@ -409,5 +409,11 @@ mod tests {
         let named: Vec<_> = named.filter(|name| !name.is_empty()).collect();
         let proofs: Vec<_> = PROOFS.iter().map(|proof| proof.name).collect();
         assert_eq!(named, proofs);
+    }
+
+    #[test]
+    fn what_a_proof_shows_fits_into_its_cell() {
+        let long: Vec<_> = PROOFS.iter().filter(|proof| proof.what.chars().count() > 200).collect();
+        assert!(long.is_empty(), "{:?}", long.iter().map(|proof| proof.name).collect::<Vec<_>>());
     }
 }
