@@ -61,7 +61,8 @@ impl Administration {
     }
 }
 
-fn settings_of(at: &StoreArgs) -> Result<AppSettings, CliFailure> {
+/// Settings with the store of these arguments.
+pub(crate) fn settings_of(at: &StoreArgs) -> Result<AppSettings, CliFailure> {
     let choice = ModelArgs { config: at.config.clone(), ..ModelArgs::default() };
     setup::load_settings_with(&choice, None, at.store.as_deref())
 }

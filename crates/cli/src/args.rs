@@ -284,6 +284,8 @@ pub(crate) enum ToolsCommand {
     },
     /// List remembered approvals
     Remembered {
+        #[command(flatten)]
+        at: StoreArgs,
         /// Delete the approval with this number
         #[arg(long, value_name = "NUMBER")]
         forget: Option<u64>,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Names the folder in place of the system's.
 pub(crate) const DATA_VARIABLE: &str = "THROUGHLINE_DATA";
-/// Answers that always hold.
+/// Answers that always hold, as earlier releases kept them.
 pub(crate) const REMEMBERED_FILE: &str = "remembered.json";
 /// Definitions of MCP servers' tools that were agreed to.
 pub(crate) const PINS_FILE: &str = "mcp-pins.json";

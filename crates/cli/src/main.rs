@@ -10,6 +10,7 @@
 )]
 
 mod administration;
+mod approvals;
 mod args;
 mod ask;
 mod backup;

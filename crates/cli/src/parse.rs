@@ -1,5 +1,6 @@
 //! `throughline parse`: which calls a pasted reply holds, and what would become of each. Runs nothing.
 
+use crate::approvals;
 use crate::args::ParseArgs;
 use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::messages;
@@ -36,8 +37,7 @@ pub(crate) async fn run(args: &ParseArgs) -> CommandResult {
     let offer = agent
         .select_tools(&registry, &settings.user, mode, protocol)
         .map_err(|error| messages::setup(&error))?;
-    let stored = setup::memory().all().map_err(|error| messages::memory(&error))?;
-    let remembered: Vec<_> = stored.into_iter().map(|stored| stored.answer).collect();
+    let remembered = approvals::decisions(&settings.store).await?;
     let inspect_request =
         InspectionContext { agent, registry: &registry, selection: &offer, remembered: &remembered };
     let inspection = inspect(&text, reading, inspect_request);

@@ -1,5 +1,6 @@
 //! From arguments to an application: configuration, upstreams, tools, and the demo model if nothing else answers.
 
+use crate::approvals;
 use crate::args::ModelArgs;
 use crate::chinese::source_text;
 use crate::data_dir;
@@ -12,7 +13,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use throughline::approval_store::{ApprovalStore, FileApprovalStore, InMemoryApprovalStore};
 use throughline::config::{
     AppSettings, ConfigFile, ConfigFlags, DEMO, EnvVars, STORED_UPSTREAMS_FILE, SteeringMode,
     StoredUpstreams, StoredUpstreamsFile, looks_like_key, resolve_with_stored,
@@ -177,7 +177,8 @@ impl AppContext {
     ) -> Result<Self, CliFailure> {
         let given_upstream = given_upstream(choice)?;
         let wants_demo = settings.wants_demo() && given_upstream.is_none();
-        let mut builder = customize(Throughline::builder().approval_store(memory())).tools(build_tools(
+        let approvals = approvals::permanent(&settings.store);
+        let mut builder = customize(Throughline::builder().approval_store(approvals)).tools(build_tools(
             &settings,
             FileAccess::of(wants_demo),
             choice.demo_tools || wants_demo,
@@ -286,14 +287,6 @@ pub(crate) fn control_groups(settings: &AppSettings) -> Result<Option<ControlGro
 pub(crate) fn pins() -> PinStore {
     data_dir::folder()
         .map_or_else(PinStore::in_memory, |folder| PinStore::in_file(folder.join(data_dir::PINS_FILE)))
-}
-
-/// Answers that always hold; for this run only where there is no place to keep them.
-pub(crate) fn memory() -> Arc<dyn ApprovalStore> {
-    match data_dir::folder() {
-        Some(folder) => Arc::new(FileApprovalStore::at(folder.join(data_dir::REMEMBERED_FILE))),
-        None => Arc::new(InMemoryApprovalStore::default()),
-    }
 }
 
 /// Time limit for tool sources to start: `npx` may have to download a server first.

@@ -4,6 +4,7 @@ mod pins;
 mod prompt;
 mod remembered;
 
+use crate::approvals;
 use crate::args::{ModelArgs, ToolsArgs, ToolsCommand};
 use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::messages::{self, UiLanguage, UiText};
@@ -19,7 +20,7 @@ use std::time::Instant;
 use throughline::Agent;
 use throughline::config::AppSettings;
 use throughline::views::ToolDescription;
-use throughline_engine::{Effect, PolicyDecision};
+use throughline_engine::{Effect, PolicyDecision, RememberedDecision};
 use throughline_tools::{
     AgentCallable, DiscoveredTool, RegisteredTool, RunsOn, SourceAddition, ToolAvailability, ToolExecutor,
     ToolInvocation, ToolRegistry, WithheldReason,
@@ -39,43 +40,47 @@ pub(crate) async fn run(args: &ToolsArgs) -> CommandResult {
         ToolsCommand::Prompt { choice, protocol, json } => {
             prompt::run(choice, protocol.as_deref(), *json).await
         }
-        ToolsCommand::Remembered { forget, json } => remembered::run(*forget, *json),
+        ToolsCommand::Remembered { at, forget, json } => remembered::run(at, *forget, *json).await,
         ToolsCommand::Changes { json } => pins::changes(*json),
         ToolsCommand::Approve { name } => pins::approve(name),
         ToolsCommand::Show { name, choice, json } => {
             let settings = setup::load_settings(choice)?;
             let tools = setup::ToolSources::open(choice, &settings).await?;
-            let ended = show_tool(find_tool(&tools.registry(), name)?, chosen_agent(&settings)?, *json);
+            let rules = CallRules::of(&settings).await?;
+            let ended = show_tool(find_tool(&tools.registry(), name)?, &rules, *json);
             tools.close().await;
             ended
         }
         ToolsCommand::Call { name, arguments, choice, approve, json } => {
             let settings = setup::load_settings(choice)?;
             let tools = setup::ToolSources::open(choice, &settings).await?;
-            let agent = chosen_agent(&settings)?;
-            let output_bytes_max = agent.limits.over(settings.limits.turn).output_bytes_max;
+            let rules = CallRules::of(&settings).await?;
+            let output_bytes_max = rules.agent.limits.over(settings.limits.turn).output_bytes_max;
             let call = ManualToolCall { name, arguments, output_bytes_max, approve: *approve, json: *json };
-            let ended = call_tool(&tools.registry(), agent, call).await;
+            let ended = call_tool(&tools.registry(), &rules, call).await;
             tools.close().await;
             ended
         }
     }
 }
 
-/// The agent whose rules hold.
-fn chosen_agent(settings: &AppSettings) -> Result<&Agent, CliFailure> {
-    settings.agents.get(&settings.agent).ok_or_else(messages::no_agent)
+/// The agent whose rules hold, and the answers that were remembered.
+struct CallRules<'a> {
+    agent: &'a Agent,
+    remembered: Vec<RememberedDecision>,
 }
 
-/// Decision of its rules on a call of this tool by a person.
-fn decision(
-    tool: &RegisteredTool,
-    agent: &Agent,
-    arguments: &CallArguments,
-) -> Result<PolicyDecision, CliFailure> {
-    let remembered = setup::memory().all().map_err(|error| messages::memory(&error))?;
-    let remembered: Vec<_> = remembered.into_iter().map(|stored| stored.answer).collect();
-    Ok(throughline_engine::explain(&tool.to_offered(None), arguments, &agent.policy(), &remembered))
+impl<'a> CallRules<'a> {
+    async fn of(settings: &'a AppSettings) -> Result<Self, CliFailure> {
+        let agent = settings.agents.get(&settings.agent).ok_or_else(messages::no_agent)?;
+        Ok(Self { agent, remembered: approvals::decisions(&settings.store).await? })
+    }
+
+    /// Their decision on a call of this tool by a person.
+    fn decide(&self, tool: &RegisteredTool, arguments: &CallArguments) -> PolicyDecision {
+        let tool = tool.to_offered(None);
+        throughline_engine::explain(&tool, arguments, &self.agent.policy(), &self.remembered)
+    }
 }
 
 fn find_tool<'a>(registry: &'a ToolRegistry, name: &str) -> Result<&'a Arc<RegisteredTool>, CliFailure> {
@@ -89,7 +94,7 @@ async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
     let settings = setup::load_settings(choice)?;
     let tools = setup::ToolSources::open(choice, &settings).await?;
     let registry = tools.registry();
-    let agent = chosen_agent(&settings)?;
+    let CallRules { agent, remembered } = CallRules::of(&settings).await?;
     let offer =
         agent.select_tools(&registry, &settings.user, None, None).map_err(|error| messages::setup(&error))?;
     let printed = if json {
@@ -103,8 +108,6 @@ async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
         let mut text = String::new();
         let width = registry.iter().map(|tool| tool.spec().name.as_str().len()).max().unwrap_or(0);
         let words = UiText(UiLanguage::current());
-        let remembered = setup::memory().all().map_err(|error| messages::memory(&error))?;
-        let remembered: Vec<_> = remembered.into_iter().map(|stored| stored.answer).collect();
         let policies: BTreeMap<String, CallPolicy> = setup::offered_tools(&registry, agent, &remembered)
             .into_iter()
             .map(|row| (row.name, row.policy))
@@ -142,12 +145,12 @@ async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
     Ok(CliExit::Done)
 }
 
-fn show_tool(tool: &RegisteredTool, agent: &Agent, json: bool) -> CommandResult {
+fn show_tool(tool: &RegisteredTool, rules: &CallRules<'_>, json: bool) -> CommandResult {
     let printed = if json {
         crate::output::json_line(&ToolDescription::new(tool, &callable_verdict(tool)))
     } else {
         let no_arguments = CallArguments::from_value(Value::Object(Default::default()));
-        let policy = CallPolicy::from(&decision(tool, agent, &no_arguments)?);
+        let policy = CallPolicy::from(&rules.decide(tool, &no_arguments));
         crate::output::text(&tool_page(tool, policy))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
@@ -213,15 +216,19 @@ fn effect_name(effect: Effect) -> String {
     format!("{effect:?}").to_lowercase()
 }
 
-async fn call_tool(registry: &ToolRegistry, agent: &Agent, call: ManualToolCall<'_>) -> CommandResult {
+async fn call_tool(
+    registry: &ToolRegistry,
+    rules: &CallRules<'_>,
+    call: ManualToolCall<'_>,
+) -> CommandResult {
     let ManualToolCall { name, arguments, output_bytes_max, approve, json } = call;
     let tool = find_tool(registry, name)?;
     let arguments = read_arguments(arguments)?;
     tool.validate(&arguments).map_err(|error| messages::arguments_refused(name, &error.to_string()))?;
     // As over the API: a rule can forbid, and what has side effects needs consent even where a rule allows it to models.
-    let asks = match decision(tool, agent, &arguments)? {
+    let asks = match rules.decide(tool, &arguments) {
         PolicyDecision::Deny { rule, reason } => {
-            return Err(messages::tool_denied_by_rule(name, &agent.name, &rule, &reason));
+            return Err(messages::tool_denied_by_rule(name, &rules.agent.name, &rule, &reason));
         }
         PolicyDecision::Ask { .. } => true,
         PolicyDecision::Allow { .. } => tool.spec().effect.has_effects(),

@@ -84,7 +84,7 @@ impl ChatSession {
     /// there to answer.
     async fn offered_tools(&self) -> Result<Vec<OfferedToolRow>, CliFailure> {
         let mut offered = match &self.talk.context {
-            Some(context) => context.offered_tools(&self.talk.remembered()),
+            Some(context) => context.offered_tools(&self.talk.remembered().await),
             None => offered_rows(&self.talk.tool_list().await?),
         };
         for tool in offered.iter_mut().filter(|tool| tool.policy == CallPolicy::Asks) {

@@ -8,6 +8,7 @@ mod turn;
 pub(crate) use api::{ApiFailure, ConversationApi, query_value};
 pub(crate) use turn::{OngoingControl, OngoingTurn};
 
+use crate::approvals;
 use crate::args::{KeepArgs, ModelArgs};
 use crate::exit::{CliExit, CliFailure};
 use crate::messages::{self, UiText};
@@ -189,9 +190,12 @@ impl ConversationSession {
     }
 
     /// Decisions that hold without being asked again, as far as they are known here.
-    pub(crate) fn remembered(&self) -> Vec<RememberedDecision> {
+    pub(crate) async fn remembered(&self) -> Vec<RememberedDecision> {
         // A memory that cannot be read ends the next turn before it begins, with the reason.
-        let stored = self.app().map(|app| app.approval_store().all().unwrap_or_default()).unwrap_or_default();
+        let stored = match self.app() {
+            Some(app) => approvals::all(&app.approval_store()).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
         let mut remembered: Vec<_> = stored.into_iter().map(|entry| entry.answer).collect();
         if let SessionBackend::Ephemeral(ephemeral) = &self.backend {
             remembered.extend(ephemeral.conversation.remembered());

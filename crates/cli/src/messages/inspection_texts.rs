@@ -207,7 +207,9 @@ pub(crate) fn remembered(stored: &StoredApproval) -> String {
     let arguments =
         if arguments.is_empty() { tr!("any arguments", "任何参数") } else { arguments.join(", ") };
     let reason = answer.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    format!("{:>4}  {decision:<5}  {}  {arguments}{reason}", stored.number, answer.tool)
+    // Indented as far as the name of the tool.
+    let asked = answer.asked.as_ref().map(|asked| format!("\n{:13}{asked}", "")).unwrap_or_default();
+    format!("{:>4}  {decision:<5}  {}  {arguments}{reason}{asked}", stored.number, answer.tool)
 }
 
 /// MCP servers that were taken over, into a file or onto standard output; the file with the names that it had already.

@@ -10,6 +10,7 @@ pub(crate) mod running_server;
 pub(crate) mod server_note;
 pub(crate) mod store;
 
+use crate::approvals;
 use crate::args::ServeArgs;
 use crate::conversation::pending_store;
 use crate::data_dir;
@@ -49,10 +50,11 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
         HttpServer::bind_with_retry(&settings.server).await.map_err(|error| messages::cannot_bind(&error))?;
     let storage = ServerStorage::open(&settings.store).await?;
     let blobs = storage.blobs(settings.server.limits.upload_bytes_max).await?;
+    approvals::adopt_file(&storage.folder, storage.catalog()).await?;
     pending_store::move_into(&storage, settings.server.limits.media_inline_bytes_max).await;
     let (server, stored) = (settings.server.clone(), settings.store.clone());
     let agents = agent_lines(&settings);
-    let approvals = Arc::new(CatalogApprovals::new(storage.catalog()));
+    let approval_stores = Arc::new(CatalogApprovals::new(storage.catalog()));
     let (log, observer) = (storage.log(), monitoring.observer());
     let keep_raw = if stored.keep_raw == OnOff::On { KeepRaw::Yes } else { KeepRaw::No };
     let inline_max = u64::from(server.limits.media_inline_bytes_max);
@@ -69,7 +71,7 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
         let builder = builder
             .approval(ApprovalMode::Ask)
             .observer(observer)
-            .approval_stores(approvals)
+            .approval_stores(approval_stores)
             .keep_raw(keep_raw)
             .media(media);
         #[cfg(feature = "bench")]

@@ -205,10 +205,20 @@ async fn open_database(url: &str, settings: &StoreSettings) -> Result<PostgresSt
 
 /// True if the store has never been made, so that there is nothing in it.
 pub(crate) fn is_absent(settings: &StoreSettings) -> bool {
+    !is_database(settings) && file_of(settings).is_none_or(|file| !file.exists())
+}
+
+/// True if the store is in a database and no file.
+pub(crate) fn is_database(settings: &StoreSettings) -> bool {
+    matches!(settings.backend, StoreBackend::Postgres(_))
+}
+
+/// The file of the store; `None` = it is in a database, or nobody says where data are kept.
+pub(crate) fn file_of(settings: &StoreSettings) -> Option<PathBuf> {
     match &settings.backend {
-        StoreBackend::DataFolder => data_dir::folder().is_none_or(|folder| !folder.join(STORE_FILE).exists()),
-        StoreBackend::File(path) => !path.exists(),
-        StoreBackend::Postgres(_) => false,
+        StoreBackend::DataFolder => Some(data_dir::folder()?.join(STORE_FILE)),
+        StoreBackend::File(path) => Some(path.clone()),
+        StoreBackend::Postgres(_) => None,
     }
 }
 

@@ -1,18 +1,20 @@
 //! `throughline tools remembered`: answers that always hold, and taking one back.
 
+use crate::administration;
+use crate::approvals;
+use crate::args::StoreArgs;
 use crate::exit::{CliExit, CommandResult};
 use crate::messages;
-use crate::setup;
 use throughline::approval_store::StoredApproval;
 use throughline_wire::visible;
 
 /// Lists them, or forgets one.
-pub(crate) fn run(forget: Option<u64>, json: bool) -> CommandResult {
-    let memory = setup::memory();
+pub(crate) async fn run(at: &StoreArgs, forget: Option<u64>, json: bool) -> CommandResult {
+    let store = approvals::permanent(&administration::settings_of(at)?.store);
     let stored = match forget {
-        None => memory.all().map_err(|error| messages::memory(&error))?,
+        None => approvals::all(&store).await?,
         Some(number) => {
-            let forgotten = memory.remove(number).map_err(|error| messages::memory(&error))?;
+            let forgotten = approvals::remove(&store, number).await?;
             vec![forgotten.ok_or_else(|| messages::nothing_remembered(number))?]
         }
     };

@@ -189,7 +189,7 @@ fn pasted_text_cannot_steer_the_terminal() {
 }
 
 #[test]
-fn remembered_answers_are_listed_and_taken_back() {
+fn answers_that_earlier_releases_kept_in_a_file_are_listed_and_taken_back() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
@@ -205,15 +205,17 @@ fn remembered_answers_are_listed_and_taken_back() {
     };
     let (code, out, _) = tools(&[]);
     assert_eq!(code, Some(0));
-    assert!(out.contains("7  deny   demo.calendar  any arguments (never)"), "{out}");
+    assert!(out.contains("1  deny   demo.calendar  any arguments (never)"), "{out}");
+    assert!(!data.join("remembered.json").exists(), "it is in the store now");
     let (code, _, err) = tools(&["--forget", "3"]);
     assert_eq!(code, Some(1));
     assert!(err.contains("no remembered approval 3"), "{err}");
-    let (code, out, _) = tools(&["--forget", "7"]);
+    let (code, out, _) = tools(&["--forget", "1"]);
     assert_eq!(code, Some(0));
     assert!(out.contains("such calls ask again"), "{out}");
     let (_, out, _) = tools(&[]);
     assert_eq!(out, "no remembered approvals\n");
+    // It may hold a denial.
     std::fs::write(data.join("remembered.json"), "{").unwrap();
     let (code, _, err) = tools(&[]);
     assert_eq!(code, Some(1));

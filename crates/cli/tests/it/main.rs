@@ -30,6 +30,7 @@ mod operations;
 mod pins;
 mod pipes;
 mod probe;
+mod remembered;
 mod replay;
 mod say;
 mod self_hoster;

@@ -368,8 +368,9 @@ impl TurnMachine<'_> {
     ) -> Option<Result<Option<RememberedDecision>, String>> {
         let case = self.case(handle)?;
         let case = PolicyCase { arguments: edited.as_ref().unwrap_or(case.arguments), ..case };
-        let decision =
-            RememberedDecision::from_answer(remember, &case, input.decision, input.reason.as_deref());
+        let asked = self.record.call(handle).open_approval().map(|open| open.asked.as_str());
+        let reason = input.reason.as_deref();
+        let decision = RememberedDecision::from_answer(remember, &case, input.decision, reason, asked);
         let rule = self.record.call(handle).rule().unwrap_or_default();
         Some(match decision {
             Some(_) if input.decision == ApprovalDecision::Approve && !policy::may_be_remembered(rule) => {

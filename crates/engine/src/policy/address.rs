@@ -258,7 +258,7 @@ mod tests {
         let arguments = CallArguments::from_value(json!({ "url": "https://evil.example/" }));
         let case = PolicyCase { tool: &tool, fingerprint: &tool.fingerprint, arguments: &arguments };
         let request = RememberRequest::any(ApprovalScope::Always);
-        let always = RememberedDecision::from_answer(&request, &case, ApprovalDecision::Approve, None);
+        let always = RememberedDecision::from_answer(&request, &case, ApprovalDecision::Approve, None, None);
         let decision = explain(&tool, &arguments, &Policy::default(), always.as_slice());
         assert_eq!(decision, PolicyDecision::Allow { rule: "remembered:always".into() });
     }

@@ -103,7 +103,10 @@ pub struct RememberedDecision {
     /// Reason of a denial; the model sees it each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The question that was answered so; absent in what earlier releases stored, and in events, which name it themselves.
+    /// Text of the question that was answered so, for people; absent in what earlier releases stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
+    /// Id of that question; absent in what earlier releases stored, and in events, which name it themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<ApprovalId>,
 }
@@ -115,6 +118,7 @@ impl RememberedDecision {
         case: &PolicyCase<'_>,
         decision: ApprovalDecision,
         reason: Option<&str>,
+        asked: Option<&str>,
     ) -> Option<Self> {
         let (arguments_hash, arguments) = match &remember.constraints {
             ArgumentConstraints::Exact => (Some(canonical::arguments_hash(case.arguments)), BTreeMap::new()),
@@ -129,6 +133,7 @@ impl RememberedDecision {
             arguments_hash,
             arguments,
             reason: reason.map(ToOwned::to_owned),
+            asked: asked.map(ToOwned::to_owned),
             question: None,
         })
     }
@@ -182,6 +187,7 @@ mod tests {
             &case,
             decision,
             None,
+            None,
         )
         .unwrap()
     }
@@ -234,6 +240,7 @@ mod tests {
             &case,
             ApprovalDecision::Approve,
             None,
+            None,
         )
         .unwrap();
         assert!(remembered.applies_to(&case));
@@ -253,6 +260,9 @@ mod tests {
         let call = RememberRequest::exactly(ApprovalScope::Call);
         let arguments = CallArguments::from_value(json!({}));
         let case = PolicyCase { tool: &tool, fingerprint: "", arguments: &arguments };
-        assert_eq!(RememberedDecision::from_answer(&call, &case, ApprovalDecision::Approve, None), None);
+        assert_eq!(
+            RememberedDecision::from_answer(&call, &case, ApprovalDecision::Approve, None, None),
+            None
+        );
     }
 }

@@ -153,6 +153,8 @@ impl SealedInput {
 pub(crate) struct OpenApproval {
     pub input: SealedInput,
     pub approval_id: ApprovalId,
+    /// Text of the question.
+    pub asked: String,
     pub expires_at: Option<UnixMillis>,
     pub arguments_hash: String,
     pub fingerprint: String,
@@ -354,23 +356,11 @@ impl CallRecord {
         }
     }
 
-    pub(super) fn ask(
-        &mut self,
-        approval_id: &ApprovalId,
-        rule: &str,
-        expires_at: Option<UnixMillis>,
-        arguments_hash: &str,
-        fingerprint: &str,
-    ) {
+    pub(super) fn ask(&mut self, rule: &str, open: impl FnOnce(SealedInput) -> OpenApproval) {
         self.questions += 1;
         if let Some(input) = self.take_open_input() {
-            self.state = CallState::AwaitingApproval(OpenApproval {
-                input: SealedInput { rule: Some(rule.to_owned()), ..input },
-                approval_id: approval_id.clone(),
-                expires_at,
-                arguments_hash: arguments_hash.to_owned(),
-                fingerprint: fingerprint.to_owned(),
-            });
+            let input = SealedInput { rule: Some(rule.to_owned()), ..input };
+            self.state = CallState::AwaitingApproval(open(input));
         }
     }
 

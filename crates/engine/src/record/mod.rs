@@ -345,6 +345,7 @@ impl TurnRecord {
             EventKind::ApprovalRequest {
                 approval_id,
                 kind,
+                question,
                 rule,
                 expires_at,
                 arguments_hash,
@@ -352,7 +353,14 @@ impl TurnRecord {
                 schema,
                 ..
             } => self.change_call(event, |call| match kind {
-                QuestionKind::Call => call.ask(approval_id, rule, *expires_at, arguments_hash, fingerprint),
+                QuestionKind::Call => call.ask(rule, |input| OpenApproval {
+                    input,
+                    approval_id: approval_id.clone(),
+                    asked: question.clone(),
+                    expires_at: *expires_at,
+                    arguments_hash: arguments_hash.clone(),
+                    fingerprint: fingerprint.clone(),
+                }),
                 QuestionKind::Elicitation => call.ask_for_tool(approval_id, schema.is_some(), at),
                 QuestionKind::Unrecognised => {}
             }),

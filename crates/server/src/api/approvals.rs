@@ -160,6 +160,9 @@ pub(crate) struct ApprovalAck {
 
 /// Answer a question, or `all` that are open.
 ///
+/// `all` takes `decision`, `reason` and `stop`, and is 400 with anything that is about one call: `arguments`,
+/// `arguments_hash`, `remember`.
+///
 /// The first answer counts; repeating it succeeds. If a cancellation and an answer race, one of them wins, and every
 /// client gets the same outcome.
 #[utoipa::path(post, path = "/v1/turns/{turn_id}/approvals/{approval_id}", tag = "approvals", request_body = ResolveApproval,
@@ -167,7 +170,7 @@ pub(crate) struct ApprovalAck {
     responses(
         (status = 200, description = "Answered", body = ApprovalAck),
         (status = 202, description = "Queued: the question has not been asked yet", body = ApprovalAck),
-        (status = 400, description = "The answer contradicts itself", body = ErrorResponse),
+        (status = 400, description = "The answer contradicts itself, or says to `all` what is about one call", body = ErrorResponse),
         (status = 404, description = "Turn or question not found", body = ErrorResponse),
         (status = 409, description = "Already answered differently", body = ErrorResponse),
         (status = 410, description = "The question expired, or its call was cancelled", body = ErrorResponse),
@@ -181,6 +184,9 @@ async fn resolve(
     Json(body): Json<ResolveApproval>,
 ) -> Result<Response, ApiError> {
     let turn = TurnId::new(turn);
+    if question == "all" {
+        body.check_answers_all()?;
+    }
     let turn_state = state.hub.control(&principal.user, &turn).await?;
     if question == "all" {
         let control = turn_state.into_control(&turn)?.ok_or_else(turn_ended)?;
@@ -216,6 +222,21 @@ pub(crate) async fn resolve_approval(
 }
 
 impl ResolveApproval {
+    /// # Errors
+    /// 400: it says something about one call, and is to answer all.
+    fn check_answers_all(&self) -> Result<(), ApiError> {
+        let of_one = [
+            ("arguments", self.arguments.is_some()),
+            ("arguments_hash", self.arguments_hash.is_some()),
+            ("remember", self.remember.is_some()),
+        ];
+        let Some((field, _)) = of_one.into_iter().find(|(_, is_given)| *is_given) else { return Ok(()) };
+        let message = format!("`{field}` is about one call and cannot answer `all`; nothing was answered");
+        Err(ApiError::bad_request("contradiction", message)
+            .param(field)
+            .remedy("answer each question by its id, or leave the field out"))
+    }
+
     /// As the library takes it.
     ///
     /// # Errors

@@ -34,7 +34,8 @@ pub(super) struct RememberedApproval {
     /// is taken back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<RememberedRule>,
-    /// The stored form: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`, `question`.
+    /// The stored form: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`, `asked`, `question`
+    /// (the id).
     #[schema(value_type = Object)]
     pub answer: Value,
 }
@@ -54,9 +55,12 @@ pub(super) struct RememberedRule {
     /// Why it was denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The question that was answered; absent in approvals from earlier releases.
+    /// Text of the question that was answered, safe to display; absent in approvals from earlier releases.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// Id of that question; absent in approvals from earlier releases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
     /// The turn that asked it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<String>,
@@ -72,7 +76,7 @@ impl From<&RememberedDecision> for RememberedRule {
             (None, true) => json!("any"),
             (None, false) => serde_json::to_value(&answer.arguments).unwrap_or_default(),
         };
-        let question = answer.question.as_ref().map(|question| question.as_str().to_owned());
+        let approval_id = answer.question.as_ref().map(|id| id.as_str().to_owned());
         Self {
             decision: name(serde_json::to_value(answer.decision)),
             scope: answer.scope.name().to_owned(),
@@ -80,8 +84,9 @@ impl From<&RememberedDecision> for RememberedRule {
             for_arguments,
             reason: answer.reason.clone(),
             // The id of a question begins with that of its call, which begins with its turn's.
-            turn_id: question.as_deref().and_then(|id| Some(id.rsplitn(3, '.').nth(2)?.to_owned())),
-            question,
+            turn_id: approval_id.as_deref().and_then(|id| Some(id.rsplitn(3, '.').nth(2)?.to_owned())),
+            question: answer.asked.clone(),
+            approval_id,
         }
     }
 }

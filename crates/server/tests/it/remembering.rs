@@ -114,7 +114,9 @@ async fn an_answer_may_hold_for_the_tool_whatever_its_arguments() {
     );
     assert_eq!(kept["conversation_id"], json!(conversation));
     let question = rule["question"].as_str().unwrap();
-    assert!(question.starts_with(rule["turn_id"].as_str().unwrap()), "{kept}");
+    assert!(question.starts_with("Run calendar.add") && question.contains("title: tea"), "{kept}");
+    let approval = rule["approval_id"].as_str().unwrap();
+    assert!(approval.starts_with(rule["turn_id"].as_str().unwrap()), "{kept}");
     assert!(kept["at"].as_i64().unwrap() > 0);
 
     let path = format!("/v1/remembered/{}", kept["number"]);
@@ -172,6 +174,30 @@ async fn what_is_to_be_remembered_does_not_contradict_itself() {
     server.follow(&turn, 0).await.rest().await;
     let listed = remembered(&server, "ada", "").await;
     assert_eq!(listed[0]["rule"]["for_arguments"], "any", "{listed:?}");
+}
+
+#[tokio::test]
+async fn what_is_about_one_call_does_not_answer_all() {
+    let server = TestServer::start_asking(writing(1)).await;
+    let turn = server.say("Note it").await;
+    server.follow(&turn, 0).await.until("approval_request").await;
+    let path = format!("/v1/turns/{turn}/approvals/all");
+    for (field, value) in [
+        ("arguments", json!({"title": "wine"})),
+        ("arguments_hash", json!("0")),
+        ("remember", json!({"scope": "always", "arguments": "any"})),
+        ("remember", json!("turn")),
+    ] {
+        let mut answer = json!({"decision": "approve"});
+        answer[field] = value;
+        let (status, refused) = server.post(&path, answer).await;
+        assert_eq!((status, &refused["error"]["param"]), (400, &json!(field)), "{refused}");
+    }
+    assert_eq!(server.post(&path, json!({"decision": "deny", "reason": "no"})).await.0, 202);
+    let events = server.follow(&turn, 0).await.rest().await;
+    let answers: Vec<_> = events.iter().filter(|event| event.name == "approval_resolved").collect();
+    assert_eq!((answers.len(), &answers[0].data["reason"]), (1, &json!("no")), "nothing was answered before");
+    assert!(remembered(&server, "ada", "?everywhere=true").await.is_empty());
 }
 
 #[tokio::test]

@@ -42,13 +42,19 @@ pub(super) fn backup_source(file: &Path) -> rusqlite::Result<Connection> {
 }
 
 pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
+    let connection = editor(file)?;
+    // It is opened for writing, as WAL's shared memory wants it; this keeps it from that.
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// One beside the one that writes, of a file that is there.
+pub(super) fn editor(file: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
-    // Read-write, as WAL's shared memory wants it; `query_only` keeps it from writing.
     let connection = Connection::open_with_flags(file, flags)?;
     apply_pragmas(&connection)?;
-    connection.pragma_update(None, "query_only", true)?;
     add_functions(&connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)

@@ -16,6 +16,7 @@
 
 mod catalog;
 mod connection;
+mod editor;
 mod housekeeping;
 mod live;
 mod log;
@@ -37,6 +38,7 @@ use crate::error::StoreError;
 use crate::log::Log;
 use crate::log::{AppendUrgency, Durability};
 use crate::status::{StoreHealth, StoreStats};
+pub use editor::SqliteEditor;
 pub use offline::{SqliteFileLock, copy_sqlite_file, lock_sqlite_file};
 pub use open::{LastShutdown, SqliteOpenError};
 pub use reader::SqliteReader;

@@ -24,22 +24,7 @@ impl SqliteReader {
     /// # Errors
     /// [`StoreError::CommitFailure`]: there is no such file, or it is no store of this version.
     pub fn open(file: &Path) -> Result<Self, StoreError> {
-        if !file.is_file() {
-            return Err(StoreError::failed(format!("there is no {}", file.display())));
-        }
-        let connection = connection::reader(file)?;
-        let pragma = |name| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
-        if pragma("application_id")? != i64::from(schema::APPLICATION_ID) {
-            return Err(StoreError::failed(format!("{} is a database of another program", file.display())));
-        }
-        match pragma("user_version")? {
-            found if found == schema::NEWEST => Ok(Self { connection: Mutex::new(connection) }),
-            found => Err(StoreError::failed(format!(
-                "{} has version {found}, and this release reads version {}",
-                file.display(),
-                schema::NEWEST
-            ))),
-        }
+        Ok(Self { connection: Mutex::new(open_existing(file, connection::reader)?) })
     }
 
     /// All records of a turn that have been acknowledged by now; `None` = there is no such turn.
@@ -67,6 +52,29 @@ impl SqliteReader {
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection to a store's file that is there and of this release's version.
+pub(super) fn open_existing(
+    file: &Path,
+    connect: fn(&Path) -> rusqlite::Result<Connection>,
+) -> Result<Connection, StoreError> {
+    if !file.is_file() {
+        return Err(StoreError::failed(format!("there is no {}", file.display())));
+    }
+    let connection = connect(file)?;
+    let pragma = |name| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+    if pragma("application_id")? != i64::from(schema::APPLICATION_ID) {
+        return Err(StoreError::failed(format!("{} is a database of another program", file.display())));
+    }
+    match pragma("user_version")? {
+        found if found == schema::NEWEST => Ok(connection),
+        found => Err(StoreError::failed(format!(
+            "{} has version {found}, and this release reads version {}",
+            file.display(),
+            schema::NEWEST
+        ))),
     }
 }
 

@@ -73,6 +73,7 @@ impl SimRemembered {
             arguments_hash: None,
             arguments,
             reason: None,
+            asked: None,
             question: None,
         }
     }

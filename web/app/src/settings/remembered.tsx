@@ -97,6 +97,9 @@ function Answer({ answer, forget }: { answer: RememberedApproval; forget(): void
           " · ",
         )}
       </p>
+      {row.question !== undefined && (
+        <p className="mt-0.5 text-[12.5px] [overflow-wrap:anywhere]">{row.question}</p>
+      )}
       {row.detail !== undefined && (
         <code className="mt-0.5 block text-[12px] [overflow-wrap:anywhere] text-muted">{row.detail}</code>
       )}

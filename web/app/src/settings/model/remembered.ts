@@ -11,6 +11,8 @@ export interface RememberedRowText {
   arguments: "any" | "these" | "some";
   /** The arguments, or the tests, as JSON. */
   detail: string | undefined;
+  /** The question that was answered; earlier servers did not keep it. */
+  question: string | undefined;
 }
 
 export function rowOf({ rule, answer, conversation_id }: RememberedApproval): RememberedRowText {
@@ -23,6 +25,7 @@ export function rowOf({ rule, answer, conversation_id }: RememberedApproval): Re
     isAlways: conversation_id == null,
     arguments: kind,
     detail: detail === undefined ? undefined : typeof detail === "string" ? detail : JSON.stringify(detail),
+    question: rule?.question ?? undefined,
   };
 }
 
@@ -33,7 +36,7 @@ function kindOf(tests: unknown): RememberedRowText["arguments"] {
 
 export function isMatch(row: RememberedRowText, words: string): boolean {
   const wanted = folded(words.trim());
-  return [row.tool, row.detail].some((text) => text !== undefined && folded(text).includes(wanted));
+  return [row.tool, row.detail, row.question].some((text) => text !== undefined && folded(text).includes(wanted));
 }
 
 function textOf(value: unknown): string | undefined {
