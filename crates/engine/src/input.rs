@@ -30,6 +30,9 @@ pub enum TurnInput {
         attempt: u32,
         /// The failure, as the driver classifies it.
         failure: UpstreamFailure,
+        /// Time that is left for further attempts on this upstream, in milliseconds: a wait that does not fit into it is not
+        /// begun. `None` = no limit.
+        time_left_ms: Option<u64>,
     },
     /// The answer to [`TurnAction::Validate`](crate::TurnAction::Validate). A call of a connected client starts only with
     /// one that has just come.

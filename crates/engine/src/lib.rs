@@ -68,6 +68,7 @@ pub use setup::{
     ExecutionMode, OnInterrupted, RetryPolicy, SetupRemark, StartRule, TurnLimits, TurnSetup, TurnStart,
     UpstreamChoice,
 };
+pub use step::request::conversation_key;
 pub use text::suggest::suggest_names;
 pub use text_rules::{
     TEXT_RULE_ADDED_BYTES_MAX, TEXT_RULE_COMPILED_BYTES_MAX, TEXT_RULE_HELD_BYTES_MAX,

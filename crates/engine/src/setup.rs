@@ -18,6 +18,10 @@ pub struct TurnSetup {
     /// Messages before this turn, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
+    /// The first model has refused less of this conversation as too long: it reads old results in short from the beginning, so
+    /// that it need not refuse them again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub history_too_long: bool,
     /// The model to call, then those to fall back on before the first token. [`TurnAction::CallModel`] names one by its
     /// position here.
     ///

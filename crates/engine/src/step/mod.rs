@@ -1,6 +1,6 @@
 //! A step of the model: the request with its history, the stream, and what a failure leads to.
 
 pub(crate) mod request;
-mod retry;
+pub(crate) mod retry;
 mod shorten;
 mod stream;

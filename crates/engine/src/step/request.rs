@@ -4,6 +4,7 @@
 //! `None` then. Calls of a step that broke off were not asked for in earnest; they are left out, whatever an early
 //! start made of them ("ran, not used").
 
+use crate::id::ConversationId;
 use crate::record::{CallRecord, ClosedCall, StepEnd, TurnRecord};
 use crate::setup::{TurnSetup, TurnStart};
 use crate::step::shorten::shorten_outputs;
@@ -53,13 +54,17 @@ fn full_history(record: &TurnRecord, setup: &TurnSetup, start: &TurnStart) -> Op
     Some(messages)
 }
 
-/// The conversation or, of a turn that stands alone, what its talk began with: that stays the same when the client sends it
-/// again with more after it.
 fn cache_key(messages: &[Message], start: &TurnStart) -> String {
-    match (&start.conversation_id, messages.first()) {
-        (Some(conversation), _) => conversation.as_str().to_owned(),
-        (None, Some(no_step_committed)) => canonical::hash_of(no_step_committed),
-        (None, None) => start.turn_id.as_str().to_owned(),
+    conversation_key(start.conversation_id.as_ref(), messages)
+        .unwrap_or_else(|| start.turn_id.as_str().to_owned())
+}
+
+/// Key of a conversation, as in [`ModelRequest::cache_key`]: its id or, of one that a client sends whole each time, what it began
+/// with. That stays the same when there is more after it. `None` = nothing has been said.
+pub fn conversation_key(conversation: Option<&ConversationId>, messages: &[Message]) -> Option<String> {
+    match (conversation, messages.first()) {
+        (Some(conversation), _) => Some(conversation.as_str().to_owned()),
+        (None, first) => first.map(canonical::hash_of),
     }
 }
 

@@ -4,6 +4,19 @@ use crate::input::{FailureKind, UpstreamFailure};
 use crate::setup::RetryPolicy;
 use crate::text::canonical::pseudo_random;
 
+/// A failed model call, and the time for further attempts.
+pub(crate) struct FailedCall {
+    pub failure: UpstreamFailure,
+    /// In milliseconds; `None` = no limit.
+    pub time_left_ms: Option<u64>,
+}
+
+impl FailedCall {
+    pub(crate) fn without_limit(failure: UpstreamFailure) -> Self {
+        Self { failure, time_left_ms: None }
+    }
+}
+
 /// Decision after a failed model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetryDecision {
@@ -18,7 +31,7 @@ pub(crate) enum RetryDecision {
 /// Decides about the next try. `tries` counts those on this upstream in this step, the failed one included; `nonce` and
 /// `counter` make the jitter.
 pub(crate) fn decide(
-    failure: &UpstreamFailure,
+    FailedCall { failure, time_left_ms }: &FailedCall,
     policy: &RetryPolicy,
     tries: u32,
     has_fallback: bool,
@@ -36,7 +49,10 @@ pub(crate) fn decide(
             policy.backoff_ms.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(policy.wait_ms_max);
         let jittered = backoff / 2 + pseudo_random(nonce, counter) % (backoff / 2 + 1);
         let wait_ms = jittered.max(failure.retry_after_ms.unwrap_or(0)).min(policy.wait_ms_max);
-        return RetryDecision::Retry { wait_ms };
+        // Waited for in vain, the same failure would come later and without its class.
+        if time_left_ms.is_none_or(|left| wait_ms < left) {
+            return RetryDecision::Retry { wait_ms };
+        }
     }
     if has_fallback { RetryDecision::Fallback } else { RetryDecision::GiveUp }
 }
@@ -53,7 +69,9 @@ mod tests {
     fn what_follows_which_failure() {
         use FailureKind as K;
         let policy = RetryPolicy::default();
-        let decide = |failure, tries, has_fallback| decide(&failure, &policy, tries, has_fallback, 7, 1);
+        let decide = |failure, tries, has_fallback| {
+            decide(&FailedCall::without_limit(failure), &policy, tries, has_fallback, 7, 1)
+        };
         let table = [
             (failure(K::RateLimited, Some(429), Some(2_000)), 1, true, Some(2_000..=2_000), None),
             // a pause longer than the cap is cut to it
@@ -90,5 +108,28 @@ mod tests {
                 (next, ..) => panic!("{failure:?} gave {next:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_wait_that_does_not_fit_into_the_time_of_the_call_is_not_begun() {
+        let policy = RetryPolicy::default();
+        let after = |time_left_ms, retry_after_ms, has_fallback| {
+            let failure = failure(FailureKind::RateLimited, Some(429), retry_after_ms);
+            decide(&FailedCall { failure, time_left_ms }, &policy, 1, has_fallback, 7, 1)
+        };
+        assert_eq!(after(Some(6_000), Some(5_000), false), RetryDecision::Retry { wait_ms: 5_000 });
+        assert_eq!(after(Some(5_000), Some(5_000), false), RetryDecision::GiveUp);
+        assert_eq!(
+            after(Some(6_000), Some(100_000), false),
+            RetryDecision::GiveUp,
+            "cut to 30 s it is too long"
+        );
+        assert_eq!(
+            after(Some(6_000), Some(100_000), true),
+            RetryDecision::Fallback,
+            "which has its own time"
+        );
+        assert_eq!(after(Some(100), None, false), RetryDecision::GiveUp, "the wait of our own");
+        assert_eq!(after(None, Some(5_000), false), RetryDecision::Retry { wait_ms: 5_000 });
     }
 }

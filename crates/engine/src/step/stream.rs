@@ -2,7 +2,7 @@
 
 use crate::action::TurnAction;
 use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, ToolInput, TurnFault, WaitReason};
-use crate::input::{FailureKind, TimerId, UpstreamFailure};
+use crate::input::{FailureKind, TimerId};
 use crate::machine::{
     EventTarget, FilteredText, NOTIFY_AFTER_MS, SILENCE_NOTIFY_AFTER_MS, SilenceWatch, TurnMachine,
 };
@@ -10,7 +10,7 @@ use crate::record::{
     Backoff, CallHandle, CallState, HOSTED, ModelAttempt, OpenBlock, TurnPhase, code, is_commit,
 };
 use crate::step::request;
-use crate::step::retry::{self, RetryDecision};
+use crate::step::retry::{self, FailedCall, RetryDecision};
 use crate::text::early_summary::EarlySummary;
 use crate::text::suggest::suggest_names;
 use crate::text_rules::{TextFilter, TextRuleRole, TextRuleTarget, select};
@@ -30,8 +30,23 @@ impl TurnMachine<'_> {
             self.fault(wording::no_upstream());
             return true;
         }
+        if self.setup.history_too_long {
+            self.shorten_outputs();
+        }
         self.call_model(self.record.step() + 1, 1, self.record.upstream);
         true
+    }
+
+    /// From now on the model reads old results in short. False if that changes nothing.
+    fn shorten_outputs(&mut self) -> bool {
+        if self.record.outputs_shortened {
+            return false;
+        }
+        let results = request::shortenable_results(self.record, self.setup, self.start);
+        if results > 0 {
+            self.notice(code::SHORTENED, wording::shortened(results));
+        }
+        results > 0
     }
 
     fn call_model(&mut self, step: u32, attempt: u32, upstream: usize) {
@@ -488,36 +503,33 @@ impl TurnMachine<'_> {
 
     // --- failures ---
 
-    pub(crate) fn model_failed(&mut self, step: u32, attempt: u32, failure: UpstreamFailure) {
+    pub(crate) fn model_failed(&mut self, step: u32, attempt: u32, failed: FailedCall) {
         if self.record.reply_of(step, attempt).is_some() {
-            self.stream_failed(wording::upstream_failed(&failure), Some(failure));
+            self.stream_failed(wording::upstream_failed(&failed.failure), Some(failed));
         }
     }
 
     /// The call failed. Before the first token it is tried again, here or elsewhere; after it, what was shown stays and
     /// the turn ends with an error that names a way to continue.
-    fn stream_failed(&mut self, fault: TurnFault, failure: Option<UpstreamFailure>) {
+    fn stream_failed(&mut self, fault: TurnFault, failed: Option<FailedCall>) {
         match self.record.reply() {
             Some(reply) if !reply.content_shown => {
-                let failure = failure.unwrap_or_else(|| wording::as_failure(&fault));
-                if !self.retry_or_fall_back(reply.attempt, &failure) {
+                let failed = failed.unwrap_or_else(|| FailedCall::without_limit(wording::as_failure(&fault)));
+                if !self.retry_or_fall_back(reply.attempt, &failed) {
                     self.fault(fault);
                 }
             }
-            _ => self.fault(wording::mid_stream(fault, failure.as_ref())),
+            _ => self.fault(wording::mid_stream(fault, failed.as_ref().map(|failed| &failed.failure))),
         }
     }
 
-    fn retry_or_fall_back(&mut self, failed: ModelAttempt, failure: &UpstreamFailure) -> bool {
+    fn retry_or_fall_back(&mut self, attempted: ModelAttempt, failed: &FailedCall) -> bool {
         let (step, upstream) = (self.record.step(), self.record.upstream);
-        let ModelAttempt { number: attempt, tries } = failed;
-        if failure.kind == FailureKind::ContextTooLong && !self.record.outputs_shortened {
-            let results = request::shortenable_results(self.record, self.setup, self.start);
-            if results > 0 {
-                self.notice(code::SHORTENED, wording::shortened(results));
-                self.call_model(step, attempt + 1, upstream);
-                return true;
-            }
+        let ModelAttempt { number: attempt, tries } = attempted;
+        let failure = &failed.failure;
+        if failure.kind == FailureKind::ContextTooLong && self.shorten_outputs() {
+            self.call_model(step, attempt + 1, upstream);
+            return true;
         }
         let has_fallback = upstream + 1 < self.setup.upstreams.len();
         let counter = u64::from(step) << 32 | u64::from(attempt);
@@ -525,7 +537,7 @@ impl TurnMachine<'_> {
         if let (1, Some(fewer_attempts)) = (step, self.setup.first_step_attempts_max) {
             policy.attempts_max = policy.attempts_max.min(fewer_attempts);
         }
-        let next = retry::decide(failure, &policy, tries, has_fallback, self.start.nonce, counter);
+        let next = retry::decide(failed, &policy, tries, has_fallback, self.start.nonce, counter);
         match next {
             RetryDecision::GiveUp => false,
             RetryDecision::Retry { wait_ms } => {

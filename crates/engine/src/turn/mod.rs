@@ -26,6 +26,7 @@ use crate::machine::{EventTarget, TurnMachine, VolatileState};
 use crate::record::{TurnPhase, TurnRecord};
 use crate::setup::{SetupRemark, TurnSetup, TurnStart};
 use crate::step::request;
+use crate::step::retry::FailedCall;
 use crate::waterfall::Waterfall;
 use std::sync::Arc;
 use throughline_wire::{Message, Usage};
@@ -70,7 +71,9 @@ impl Turn {
         let mut machine = self.machine(now, out);
         match input {
             TurnInput::Model { step, attempt, event } => machine.model_event(step, attempt, event),
-            TurnInput::ModelFailed { step, attempt, failure } => machine.model_failed(step, attempt, failure),
+            TurnInput::ModelFailed { step, attempt, failure, time_left_ms } => {
+                machine.model_failed(step, attempt, FailedCall { failure, time_left_ms })
+            }
             TurnInput::Validated { call, version, validation: verdict } => {
                 machine.validated(&call, version, verdict)
             }

@@ -442,7 +442,7 @@ impl ScriptedTurn {
     fn failed(&mut self, kind: FailureKind, status: Option<u16>, retry_after_ms: Option<u64>) {
         let failure = UpstreamFailure { kind, status, message: "no".into(), retry_after_ms };
         let (step, attempt) = self.model;
-        self.apply(TurnInput::ModelFailed { step, attempt, failure });
+        self.apply(TurnInput::ModelFailed { step, attempt, failure, time_left_ms: None });
     }
 
     fn start_of(&self, label: &str) -> (CallId, u32) {

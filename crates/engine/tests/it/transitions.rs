@@ -82,8 +82,11 @@ fn inputs() -> Vec<(&'static str, TurnInput)> {
         ("finish", model(1, 1, StepEvent::Finish { reason: FinishReason::Stop, raw: None })),
         ("end", model(1, 1, StepEvent::End(StreamEnd::Complete))),
         ("end cut", model(1, 1, StepEvent::End(StreamEnd::Truncated))),
-        ("failure", TurnInput::ModelFailed { step: 1, attempt: 1, failure: failure() }),
-        ("failure of another attempt", TurnInput::ModelFailed { step: 1, attempt: 9, failure: failure() }),
+        ("failure", TurnInput::ModelFailed { step: 1, attempt: 1, failure: failure(), time_left_ms: None }),
+        (
+            "failure of another attempt",
+            TurnInput::ModelFailed { step: 1, attempt: 9, failure: failure(), time_left_ms: None },
+        ),
         (
             "check of nobody",
             TurnInput::Validated { call: "no".into(), version: 0, validation: ArgumentValidation::Valid },

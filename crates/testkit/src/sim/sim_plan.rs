@@ -54,6 +54,7 @@ pub(super) fn draw(rng: &mut SimRng, options: &SimOptions) -> SimPlan {
         agent: "sim".into(),
         instructions: None,
         history: Vec::new(),
+        history_too_long: false,
         upstreams: (0..1 + rng.below(3))
             .map(|n| UpstreamChoice { name: format!("up{n}"), model: format!("m{n}") })
             .collect(),

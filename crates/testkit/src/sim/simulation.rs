@@ -798,7 +798,9 @@ impl Simulation<'_> {
         }
         self.input(match item {
             ReplyItem::Event(event) => TurnInput::Model { step, attempt, event },
-            ReplyItem::Failed(failure) => TurnInput::ModelFailed { step, attempt, failure },
+            ReplyItem::Failed(failure) => {
+                TurnInput::ModelFailed { step, attempt, failure, time_left_ms: None }
+            }
         })
     }
 

@@ -421,7 +421,7 @@ impl TurnDriver {
                                 .to_owned(),
                         retry_after_ms: None,
                     };
-                    return Some(TurnInput::ModelFailed { step, attempt, failure });
+                    return Some(TurnInput::ModelFailed { step, attempt, failure, time_left_ms: None });
                 };
                 let upstream = client.upstream();
                 let watch = self.observer.call(|| ModelCallFacts {

@@ -181,7 +181,10 @@ impl ModelCall {
     fn fail(&mut self, failure: UpstreamFailure) -> Vec<TurnInput> {
         let mut inputs = self.take_held();
         if let Some(CurrentCall { step, attempt, .. }) = self.current.take() {
-            inputs.push(TurnInput::ModelFailed { step, attempt, failure });
+            let time_left_ms = self.deadline.as_ref().filter(|of| of.step == step).map(|of| {
+                u64::try_from(of.at.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(u64::MAX)
+            });
+            inputs.push(TurnInput::ModelFailed { step, attempt, failure, time_left_ms });
         }
         inputs
     }

@@ -22,7 +22,9 @@ use crate::upstream::UpstreamClient;
 use crate::upstream::models::ModelFacts;
 use std::borrow::Cow;
 use std::sync::Arc;
-use throughline_engine::{MessageId, OfferedTool, TurnId, TurnLimits, TurnSetup, TurnStart, UpstreamChoice};
+use throughline_engine::{
+    MessageId, OfferedTool, TurnId, TurnLimits, TurnSetup, TurnStart, UpstreamChoice, conversation_key,
+};
 use throughline_store::{LogTail, TurnClaim};
 use throughline_tools::{TOOL_TIMEOUT_DEFAULT, ToolRegistry, ToolToggle};
 use throughline_wire::text::TextProtocol;
@@ -119,10 +121,17 @@ impl Throughline {
             let (agent, tool) = (agent.name.clone(), first.tool.as_str().to_owned());
             return Err(Error::FirstCallNotOffered { agent, tool });
         }
+        let past = if turn_history.is_empty() { &conversation_history } else { &turn_history };
+        let history_too_long = match (upstreams.first(), models.first()) {
+            (Some(client), Some(choice)) => conversation_key(request.conversation_id.as_ref(), past)
+                .is_some_and(|key| client.has_refused_as_too_long(&choice.model, &key, past.len() + 1)),
+            _ => false,
+        };
         let setup = TurnSetup {
             agent: agent.name.clone(),
             instructions,
             history: turn_history,
+            history_too_long,
             upstreams: models,
             mode: mode.name().to_owned(),
             tools,

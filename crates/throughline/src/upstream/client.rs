@@ -5,6 +5,7 @@ use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use super::learned_profile::LearnedProfile;
 use super::models::ModelFacts;
 use super::response_body::error_body;
+use super::too_long::TooLongHistories;
 use super::{DecodeProfile, KeyState, OutgoingRequest, Upstream, UpstreamProxy};
 use crate::error::Error;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -40,6 +41,7 @@ pub(crate) struct UpstreamClient {
     /// A connection of an earlier call may be in the pool, and may be stale by now.
     pub(super) may_be_stale: AtomicBool,
     pub(super) profile: LearnedProfile,
+    pub(super) too_long: TooLongHistories,
 }
 
 impl UpstreamClient {
@@ -85,6 +87,7 @@ impl UpstreamClient {
             models: Arc::default(),
             http,
             may_be_stale: AtomicBool::new(false),
+            too_long: TooLongHistories::default(),
         })
     }
 
@@ -95,6 +98,11 @@ impl UpstreamClient {
 
     pub(crate) fn upstream(&self) -> &Upstream {
         &self.upstream
+    }
+
+    /// True if this model has refused no more of this conversation than these messages as too long.
+    pub(crate) fn has_refused_as_too_long(&self, model: &str, conversation: &str, messages: usize) -> bool {
+        self.too_long.contains(model, conversation, messages)
     }
 
     /// Deadline of a call that starts now, with all its attempts.

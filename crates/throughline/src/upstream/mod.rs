@@ -25,6 +25,7 @@ mod stream;
 mod streaming;
 #[cfg(test)]
 mod tests;
+mod too_long;
 
 pub use authorize::{AuthorizeError, OutgoingRequest};
 pub(crate) use batch::EventBatch;

@@ -57,9 +57,14 @@ impl UpstreamClient {
         hosted.dedup();
         self.allow_long_answers(&mut request);
         let mut bytes = 0;
+        let (model, conversation, messages) =
+            (request.model.clone(), request.cache_key.clone(), request.messages.len());
         let listeners = ReplyListeners { out, observed: &observed, offloader };
         let exchanged = self.exchange(request, calls, time, listeners, &mut bytes).await;
         let failure = exchanged.as_ref().err().map(|failure| failure.kind);
+        if let (Some(FailureKind::ContextTooLong), Some(conversation)) = (failure, conversation) {
+            self.too_long.insert(model, conversation, messages);
+        }
         observed.report(|at| ModelCallEvent::Ended { at, bytes, failure });
         if let Err(failure) = exchanged {
             let failure = UpstreamFailure { message: self.redact(&failure.message), ..failure };

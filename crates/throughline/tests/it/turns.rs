@@ -15,7 +15,8 @@ use throughline::{
 };
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{
-    CallMove, ExchangeEnd, FakeDialect, ModelScript, ScriptMove, ScriptQueue, SeenRequest, UpstreamVendor,
+    CallMove, ExchangeEnd, FakeDialect, HttpAnswer, ModelScript, ScriptMove, ScriptQueue, SeenRequest,
+    UpstreamVendor,
 };
 
 /// A model's behaviour in a turn, and the outcome.
@@ -608,6 +609,47 @@ async fn an_upstream_that_drips_for_ever_costs_its_time_once() {
     let (_, message) = read(app.build().unwrap().ask("Hi").await.unwrap()).await;
     assert_eq!(message.status, Some(T::Error));
     assert_eq!(server.requests().len(), 1, "what is left of its time is nothing");
+}
+
+#[tokio::test]
+async fn a_wait_that_does_not_fit_into_the_time_of_a_call_is_answered_at_once_with_what_was_refused() {
+    let server =
+        serve(ScriptQueue::new([ModelScript::rate_limited(100), ModelScript::new().say("Too late.")])).await;
+    let timeouts = UpstreamTimeouts { total_ms: 20_000, ..UpstreamTimeouts::default() };
+    let app = builder(&server, DIALECTS[0]).upstream(at(&server, DIALECTS[0]).timeouts(timeouts));
+    let (events, message) = read(app.build().unwrap().ask("Hi").await.unwrap()).await;
+    assert_eq!(message.status, Some(T::Error));
+    assert_eq!(server.requests().len(), 1);
+    assert!(
+        !events.iter().any(|event| matches!(event.kind, EventKind::Waiting { .. })),
+        "nothing is waited for"
+    );
+    let fault = message.error.unwrap();
+    assert_eq!((fault.code.as_str(), fault.retry_after_ms), ("rate_limited", Some(100_000)));
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_too_long_once_is_not_sent_whole_again() {
+    let reads = || ModelScript::new().call("book_read", json!({}));
+    let too_long = json!({"error": {"message": "maximum context length", "code": "context_length_exceeded"}});
+    let too_long = HttpAnswer { body: Some(too_long), ..HttpAnswer::status(400) };
+    let too_long = ModelScript { http: Some(too_long), ..ModelScript::new() };
+    let answer = || ModelScript::new().say("Read.");
+    let server = serve(ScriptQueue::new([reads(), answer(), reads(), too_long, answer(), answer()])).await;
+    let page = tool("book.read", "Reads a page", |_: NoArguments, _| async { "x".repeat(9_000) })
+        .effect(Effect::Read);
+    let app = builder(&server, DIALECTS[0]).tool(page.agent_callable()).build().unwrap();
+    let mut conversation = app.conversation();
+    for question in ["The first page?", "The second?", "And now?"] {
+        let (_, message) = read(conversation.ask(question).await.unwrap()).await;
+        assert_eq!(message.status, Some(T::Completed), "{question}: {:?}", message.error);
+    }
+    let lengths = |request| tool_results_sent(&server, request).iter().map(String::len).collect();
+    let sent: Vec<Vec<usize>> = (0..server.requests().len()).map(lengths).collect();
+    let [.., whole, short, last] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((sent.len(), &whole[..]), (6, &[9_000, 9_000][..]), "{sent:?}");
+    assert!(short[0] < 2_200 && short[1] == 9_000, "{sent:?}");
+    assert!(last.iter().all(|length| *length < 2_200), "known to be too long: {sent:?}");
 }
 
 #[tokio::test]

@@ -179,7 +179,7 @@ and 403 are a bad key, 402 is a quota, 413 too long, 429 a rate limit, 529 overl
 
 | class | what follows |
 |---|---|
-| too long | old tool results are cut and the call is made again; else the error `context_too_long` |
+| too long | old tool results are cut and the call is made again, and later turns of the conversation begin with them cut; else the error `context_too_long` |
 | quota | asked once; the agent's next upstream, else `insufficient_quota` |
 | rate limit, overloaded | a wait and another try; the next upstream, else `rate_limited` or `overloaded` |
 | bad key | asked once; the next upstream, else `unauthorized` |
