@@ -230,6 +230,7 @@ impl RegisteredTool {
             description: self.spec.description.clone(),
             parameters: self.parameters.clone(),
             vcp: self.spec.vcp_command.clone(),
+            strict: None,
         }
     }
 

@@ -163,7 +163,7 @@ async fn run_completion(
     }
     request.strip_codes();
     let api = upstream.as_ref().map(|(upstream, _)| upstream_api(upstream));
-    let ignored = api.map(|api| request.sampling.ignored_fields(api)).unwrap_or_default();
+    let ignored = api.map(|api| request.ignored_fields(api)).unwrap_or_default();
     // A conversation has its own history as well.
     let of_messages: &[String] =
         if request.conversation_id.is_some() { &[] } else { &request.omitted_of_messages };
@@ -207,8 +207,12 @@ fn ignored_fields_header(
     of_messages: &[String],
     ignored: Vec<&str>,
 ) -> Option<HeaderValue> {
-    let mut names: Vec<&str> =
-        of_messages.iter().chain(&request.unknown_fields).map(String::as_str).collect();
+    let mut names: Vec<&str> = of_messages
+        .iter()
+        .chain(&request.unknown_fields)
+        .chain(&request.omitted_of_tools)
+        .map(String::as_str)
+        .collect();
     names.extend(ignored);
     (!names.is_empty()).then(|| HeaderValue::try_from(names.join(", ")).ok())?
 }
@@ -338,6 +342,7 @@ fn client_tool(tool: DeclaredTool) -> ClientToolSpec {
     let mut client_tool = ClientToolSpec::new(tool.name);
     client_tool.description = tool.description;
     client_tool.input_schema = Some(tool.parameters);
+    client_tool.strict = tool.strict;
     client_tool
 }
 

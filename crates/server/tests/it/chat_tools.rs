@@ -268,11 +268,14 @@ async fn ignored(server: &TestServer, body: Value) -> (Option<String>, Answer) {
 
 #[tokio::test]
 async fn what_is_left_out_of_a_request_is_named_in_the_head_of_its_answer() {
-    let server = serve(ScriptQueue::new((0..3).map(|_| ModelScript::new().say("Hi.")))).await;
+    let server = serve(ScriptQueue::new((0..4).map(|_| ModelScript::new().say("Hi.")))).await;
+    let mut strict = function("look");
+    (strict["function"]["strict"], strict["cache_control"]) = (json!(true), json!({"type": "ephemeral"}));
     for (more, expected) in [
         (json!({"logprobs": true, "top_k": 40, "seed": 1}), Some("logprobs, top_k")),
         (json!({"seed": 1, "stop": "END", "reasoning_effort": "low", "parallel_tool_calls": false}), None),
         (json!({"stop": ["END", "STOP"], "store": true, "metadata": {}}), Some("store")),
+        (json!({"tools": [strict], "user": "ada"}), Some("tools.cache_control, user")),
     ] {
         assert_eq!(ignored(&server, asking(more)).await.0.as_deref(), expected);
     }
@@ -285,6 +288,7 @@ async fn what_is_left_out_of_a_request_is_named_in_the_head_of_its_answer() {
     }
     assert!(sent(2).contains(r#""stop":["END","STOP"]"#), "{}", sent(2));
     assert!(!sent(2).contains("store") && !sent(2).contains("metadata"), "{}", sent(2));
+    assert!(sent(3).contains(r#""strict":true"#) && !sent(3).contains("ada"), "{}", sent(3));
 }
 
 /// A turn that goes on has the sampling of its first request, so what a later one says of it is named.

@@ -61,8 +61,15 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 fn request_tool(tool: ClientToolSpec, timeout_ms: u64) -> OfferedTool {
-    let ClientToolSpec { name, title, description, input_schema, effect, timeout_ms: requested_timeout_ms } =
-        tool;
+    let ClientToolSpec {
+        name,
+        title,
+        description,
+        input_schema,
+        effect,
+        timeout_ms: requested_timeout_ms,
+        strict,
+    } = tool;
     let wire_name = WireName::new(name.as_str());
     let parameters = input_schema.unwrap_or_else(|| json!({"type": "object", "properties": {}}));
     let name = request_tool_name(name.as_str());
@@ -71,7 +78,7 @@ fn request_tool(tool: ClientToolSpec, timeout_ms: u64) -> OfferedTool {
         title: title.unwrap_or_else(|| wire_name.as_str().to_owned()),
         source: REQUESTER.to_owned(),
         timeout_ms: requested_timeout_ms.unwrap_or(timeout_ms).min(timeout_ms),
-        definition: ToolDefinition::new(wire_name, description, parameters),
+        definition: ToolDefinition { strict, ..ToolDefinition::new(wire_name, description, parameters) },
         runs: CallRunner::Requester,
         ..OfferedTool::new(name.as_str(), effect.unwrap_or(Effect::External))
     }

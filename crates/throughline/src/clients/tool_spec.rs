@@ -32,6 +32,9 @@ pub struct ClientToolSpec {
     /// Time for the client to answer, in milliseconds. Default 30,000; the avatar's tools 10,000.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
+    /// The upstream is to hold the model to the schema, where it can. Only for tools of a request.
+    #[serde(skip)]
+    pub strict: Option<bool>,
 }
 
 /// Reasons why a client cannot connect, or not with these tools.
@@ -106,6 +109,7 @@ impl ClientToolSpec {
             input_schema: None,
             effect: None,
             timeout_ms: None,
+            strict: None,
         }
     }
 

@@ -23,6 +23,7 @@ use std::sync::Arc;
 ///     description: "Weather in a city".to_owned(),
 ///     parameters: serde_json::json!({"type": "object", "properties": {"city": {"type": "string"}}}).into(),
 ///     vcp: None,
+///     strict: None,
 /// };
 /// let xml = protocol("xml").ok_or("no such protocol")?;
 /// assert!(xml.definitions(&[weather.clone()]).contains("Weather in a city"));

@@ -19,24 +19,28 @@ pub struct ToolDefinition {
     /// Name in the VCP text protocol; without it, the wire name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vcp: Option<VcpCommand>,
+    /// The upstream is to hold the model to the schema: OpenAI's `strict`, sent in its two formats. `None` = not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
 }
 
 impl ToolDefinition {
     /// A tool that every protocol calls by its wire name.
     pub fn new(name: impl Into<WireName>, description: impl Into<String>, parameters: Value) -> Self {
         let (name, description, parameters) = (name.into(), description.into(), Arc::new(parameters));
-        Self { name, description, parameters, vcp: None }
+        Self { name, description, parameters, vcp: None, strict: None }
     }
 
     /// A mark that tells it from another of the same name.
     pub fn definition_hash(&self) -> DefinitionHash {
         let mut hasher = DefaultHasher::new();
-        (self.name.as_str(), &self.description, &*self.parameters).hash(&mut hasher);
+        (self.name.as_str(), &self.description, &*self.parameters, self.strict).hash(&mut hasher);
         DefinitionHash(hasher.finish())
     }
 }
 
-/// A definition of a tool, to be remembered without the definition: its name, its description and its schema.
+/// A definition of a tool, to be remembered without the definition: its name, its description, its schema and how strict
+/// it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DefinitionHash(u64);
 

@@ -4,7 +4,7 @@ use crate::history::{self, call, closed, denied, done, done_with_picture, reques
 use serde_json::{Value, json};
 use throughline_wire::{
     ClosedStep, Dialect, Message, ModelRequest, ProviderState, RawArguments, ReasoningEcho, ToolChoice,
-    ToolIdFormat, TransferMode, UpstreamProfile, encode,
+    ToolDefinition, ToolIdFormat, ToolSchemaForm, TransferMode, UpstreamProfile, encode,
 };
 
 fn body(request: &ModelRequest, profile: &UpstreamProfile) -> Value {
@@ -211,5 +211,31 @@ fn requests_of_one_conversation_have_one_key_where_the_upstream_knows_it() {
             key(&UpstreamProfile { prompt_cache_key: true, ..UpstreamProfile::default() }),
             Some(json!("conv_1"))
         );
+        let mut chosen = request.clone();
+        chosen.settings.extra.insert("prompt_cache_key".into(), json!("mine"));
+        let profile = UpstreamProfile { prompt_cache_key: true, ..UpstreamProfile::default() };
+        let body = encode(dialect, &chosen, &profile, TransferMode::Stream).unwrap().body;
+        assert_eq!(body["prompt_cache_key"], "mine", "whoever names one means it");
+    }
+}
+
+#[test]
+fn a_tool_is_strict_where_its_declaration_is_and_never_in_the_plain_form() {
+    let plain = UpstreamProfile { tool_schemas: ToolSchemaForm::Plain, ..UpstreamProfile::default() };
+    for (strict, chat, responses) in
+        [(None, None, false), (Some(false), Some(false), false), (Some(true), Some(true), true)]
+    {
+        let tool = ToolDefinition { strict, ..ToolDefinition::new("look", "", json!({"type": "object"})) };
+        let request = ModelRequest { tools: vec![tool], ..request("m", vec![user("Go.")]) };
+        let sent = |dialect, profile: &UpstreamProfile| {
+            let body = encode(dialect, &request, profile, TransferMode::Stream).unwrap().body;
+            let tool = &body["tools"][0];
+            tool.get("function").unwrap_or(tool).get("strict").and_then(Value::as_bool)
+        };
+        let usual = UpstreamProfile::default();
+        assert_eq!(sent(Dialect::OpenaiChat, &usual), chat, "{strict:?}");
+        assert_eq!(sent(Dialect::OpenaiResponses, &usual), Some(responses), "{strict:?}");
+        assert_eq!(sent(Dialect::OpenaiChat, &plain), None, "{strict:?}");
+        assert_eq!(sent(Dialect::OpenaiResponses, &plain), Some(false), "{strict:?}");
     }
 }

@@ -29,9 +29,13 @@ pub(crate) fn encode(
     let offers_tools = request.tool_choice != ToolChoice::None || profile.tool_choice_none;
     if !offered.is_empty() && offers_tools {
         let tools = offered.iter().map(|tool| {
-            json!({"type": "function", "function": {
+            let mut function = json!({
                 "name": tool.name, "description": tool.description, "parameters": *tool.parameters,
-            }})
+            });
+            if let Some(strict) = tool.strict {
+                function["strict"] = strict.into();
+            }
+            json!({"type": "function", "function": function})
         });
         body.insert("tools".into(), tools.collect());
         let choice = match &request.tool_choice {

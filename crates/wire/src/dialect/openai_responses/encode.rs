@@ -77,14 +77,15 @@ pub(crate) fn encode(
     EncodedRequest { path: "/responses".to_owned(), body: body.into(), ..EncodedRequest::default() }
 }
 
-/// `strict` would refuse most schemas (every property required, nothing optional), and is on if it is left out.
+/// `strict` would refuse most schemas (every property required, nothing optional), and is on if it is left out: only who asks for
+/// it gets it.
 fn tool(tool: &ToolDefinition) -> Value {
     json!({
         "type": "function",
         "name": tool.name,
         "description": tool.description,
         "parameters": *tool.parameters,
-        "strict": false,
+        "strict": tool.strict.unwrap_or(false),
     })
 }
 

@@ -64,11 +64,14 @@ pub(super) fn adapt(
             continue;
         }
         let mut schema = standard(&tool.parameters);
+        let mut strict = tool.strict;
         if profile.tool_schemas == ToolSchemaForm::Plain {
             schema = plain::plain(&schema);
+            // It demands things that the plain form does not say.
+            strict = None;
         }
         names.rename_properties(&tool.name, &mut schema);
-        tools.push(ToolDefinition { parameters: Arc::new(Value::Object(schema)), ..tool.clone() });
+        tools.push(ToolDefinition { parameters: Arc::new(Value::Object(schema)), strict, ..tool.clone() });
     }
     AdaptedTools { tools, left_out, names }
 }

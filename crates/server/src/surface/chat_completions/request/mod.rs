@@ -21,7 +21,7 @@ use messages::ReadMessages;
 use serde_json::{Value, json};
 use throughline::config::ToolRendering;
 use throughline::tools::ToolToggle;
-use throughline_wire::{CallOutcome, Message, ReasoningTarget, ToolChoice};
+use throughline_wire::{CallOutcome, Dialect, Message, ReasoningTarget, ToolChoice};
 
 /// Delivery of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub(crate) struct ChatRequest {
     pub unknown_fields: Vec<String>,
     /// The same of members and parts of messages.
     pub omitted_of_messages: Vec<String>,
+    /// The same of members of tools.
+    pub omitted_of_tools: Vec<String>,
     /// Tools that the client runs itself.
     pub tools: Vec<DeclaredTool>,
     pub tool_choice: ToolChoice,
@@ -134,6 +136,7 @@ impl ChatRequest {
             sampling: SamplingOptions::read(&body)?,
             unknown_fields: unknown_fields(&body),
             omitted_of_messages: omitted.into_iter().collect(),
+            omitted_of_tools: tool_options.omitted.into_iter().take(NAMED_MAX).collect(),
             tools: tool_options.tools,
             tool_choice: tool_options.choice,
             server_tools: options.tools.unwrap_or(tool_options.server_tools),
@@ -145,6 +148,16 @@ impl ChatRequest {
 }
 
 impl ChatRequest {
+    /// The fields that an upstream of this API has no word for: the answer is given without them.
+    pub(crate) fn ignored_fields(&self, api: UpstreamApi) -> Vec<&str> {
+        let mut ignored = self.sampling.ignored_fields(api);
+        let holds_to_schemas = matches!(api.dialect, Dialect::OpenaiChat | Dialect::OpenaiResponses);
+        if !holds_to_schemas && self.tools.iter().any(|tool| tool.strict == Some(true)) {
+            ignored.push("tools.function.strict");
+        }
+        ignored
+    }
+
     /// Where questions of the turn are put, if tools are shown like this. A client that says nothing of questions never waits
     /// for one.
     ///
@@ -252,8 +265,6 @@ const KNOWN_FIELDS: &[&str] = &[
     "modalities",
     "parallel_tool_calls",
     "throughline",
-    // Said of the request, not of the answer.
-    "user",
 ];
 /// So many fields are named, and so many members of messages: a header has no more than 8 KiB at some proxies.
 const NAMED_MAX: usize = 16;

@@ -51,8 +51,15 @@ pub(super) const HINTS: [&str; 6] =
     ["top_p", "seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "verbosity"];
 
 /// Fields that say something of the request, of its account, or of the cache that it uses.
-pub(super) const ACCOUNT_FIELDS: [&str; 6] =
-    ["metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"];
+pub(super) const ACCOUNT_FIELDS: [&str; 7] = [
+    "metadata",
+    "store",
+    "service_tier",
+    "safety_identifier",
+    "user",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+];
 
 /// The fields that are neither of [`HINTS`] nor of [`ACCOUNT_FIELDS`].
 const OTHER_FIELDS: [&str; 7] = [

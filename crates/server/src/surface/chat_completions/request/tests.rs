@@ -578,7 +578,7 @@ fn addresses_and_sound_go_to_models_that_take_them() {
 fn what_the_model_is_not_told_is_named() {
     let request = understood(json!({
         "seed": 7, "reasoning_effort": "low", "parallel_tool_calls": false, "top_p": 1, "logprobs": true, "top_logprobs": 3,
-        "top_k": 40, "prediction": null, "user": "ada", "store": false, "metadata": {}, "stream": false, "x y": 1,
+        "top_k": 40, "prediction": null, "user": null, "store": false, "metadata": {}, "stream": false, "x y": 1,
     }));
     assert_eq!(request.unknown_fields, ["logprobs", "top_logprobs", "top_k"]);
     for (dialect, expected) in [
@@ -601,7 +601,7 @@ fn what_the_model_is_not_told_is_named() {
 #[test]
 fn fields_of_the_account_reach_openai_and_are_named_elsewhere() {
     let account = json!({
-        "metadata": {"team": "x"}, "store": true, "service_tier": "flex", "safety_identifier": "u1",
+        "metadata": {"team": "x"}, "store": true, "service_tier": "flex", "safety_identifier": "u1", "user": "ada",
         "prompt_cache_key": "k", "prompt_cache_retention": "24h",
     });
     let request = understood(account.clone());
@@ -616,6 +616,35 @@ fn fields_of_the_account_reach_openai_and_are_named_elsewhere() {
         assert!(request.sampling.settings(api(dialect)).unwrap().extra.is_empty(), "{dialect}");
         assert_eq!(request.sampling.ignored_fields(api(dialect)), names, "{dialect}");
     }
+}
+
+/// A function that is to be held to its schema is, where the upstream can; what else a tool says is named.
+#[test]
+fn what_is_said_of_tools_is_passed_on_or_named() {
+    let tool = |more: Value| {
+        let mut function = json!({"name": "look", "parameters": {"type": "object"}});
+        function.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"type": "function", "function": function})
+    };
+    for (more, strict) in [
+        (json!({}), None),
+        (json!({"strict": null}), None),
+        (json!({"strict": false}), Some(false)),
+        (json!({"strict": true}), Some(true)),
+    ] {
+        let request = understood(json!({"tools": [tool(more.clone())]}));
+        assert_eq!(request.tools[0].strict, strict, "{more}");
+        assert!(request.omitted_of_tools.is_empty(), "{more}");
+        for dialect in Dialect::ALL {
+            let sends_it = matches!(dialect, Dialect::OpenaiChat | Dialect::OpenaiResponses);
+            let is_named = request.ignored_fields(api(dialect)) == ["tools.function.strict"];
+            assert_eq!(is_named, strict == Some(true) && !sends_it, "{dialect}: {more}");
+        }
+    }
+    let mut marked = tool(json!({"examples": [{}], "deferred": false}));
+    marked["cache_control"] = json!({"type": "ephemeral"});
+    let request = understood(json!({"tools": [marked]}));
+    assert_eq!(request.omitted_of_tools, ["tools.cache_control", "tools.function.examples"]);
 }
 
 /// An upstream that is not OpenAI itself.

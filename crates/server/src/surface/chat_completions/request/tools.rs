@@ -1,6 +1,7 @@
 //! Tools that the client declares and runs itself.
 
 use super::field::BodyField;
+use super::{is_plain_name, says_something};
 use crate::surface::chat_completions::InvalidRequestError;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -19,6 +20,8 @@ pub(crate) struct DeclaredTool {
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Value,
+    /// The upstream is to hold the model to the schema.
+    pub strict: Option<bool>,
 }
 
 /// Options of the request about tools.
@@ -28,6 +31,8 @@ pub(super) struct ToolOptions {
     pub(super) choice: ToolChoice,
     /// Toggle of the server's own tools.
     pub(super) server_tools: ToolToggle,
+    /// Members of tools that nothing here reads, by their paths.
+    pub(super) omitted: BTreeSet<String>,
 }
 
 /// Tools and `tool_choice`.
@@ -36,9 +41,10 @@ pub(super) fn read_tools(body: &BodyField<'_>) -> Result<ToolOptions, InvalidReq
         Some(tools) => tools.items()?,
         None => Vec::new(),
     };
-    let mut names = BTreeSet::new();
+    let (mut names, mut omitted) = (BTreeSet::new(), BTreeSet::new());
     let mut declared = Vec::new();
     for tool in tools {
+        collect_omitted(&tool, &mut omitted);
         let tool = read_tool(&tool)?;
         if !names.insert(tool.name.clone()) {
             return Err(InvalidRequestError::invalid(
@@ -48,7 +54,8 @@ pub(super) fn read_tools(body: &BodyField<'_>) -> Result<ToolOptions, InvalidReq
         }
         declared.push(tool);
     }
-    let mut options = ToolOptions { tools: declared, choice: ToolChoice::Auto, server_tools: ToolToggle::On };
+    let (choice, server_tools) = (ToolChoice::Auto, ToolToggle::On);
+    let mut options = ToolOptions { tools: declared, choice, server_tools, omitted };
     if let Some(field) = body.get("tool_choice") {
         options.apply_tool_choice(&field)?;
     }
@@ -135,6 +142,21 @@ fn allowed_tools<'f>(field: &BodyField<'f>) -> Result<Option<BodyField<'f>>, Inv
     }
 }
 
+/// Names what a tool says and nothing here reads.
+fn collect_omitted(tool: &BodyField<'_>, omitted: &mut BTreeSet<String>) {
+    let known: [(&str, &[&str], Option<&Value>); 2] = [
+        ("tools", &["type", "function"], Some(tool.value())),
+        ("tools.function", &["name", "description", "parameters", "strict"], tool.value().get("function")),
+    ];
+    for (path, names, value) in known {
+        let members = value.and_then(Value::as_object).into_iter().flatten();
+        let unknown = members.filter(|(name, value)| {
+            !names.contains(&name.as_str()) && says_something(value) && is_plain_name(name)
+        });
+        omitted.extend(unknown.map(|(name, _)| format!("{path}.{name}")));
+    }
+}
+
 fn read_tool(tool: &BodyField<'_>) -> Result<DeclaredTool, InvalidRequestError> {
     let kind = tool.required("type")?;
     if kind.text()? != "function" {
@@ -159,5 +181,6 @@ fn read_tool(tool: &BodyField<'_>) -> Result<DeclaredTool, InvalidRequestError> 
         Some(parameters) => Value::Object(parameters.object()?.clone()),
         None => json!({"type": "object", "properties": {}}),
     };
-    Ok(DeclaredTool { name: text.to_owned(), description, parameters })
+    let strict = function.flag("strict")?;
+    Ok(DeclaredTool { name: text.to_owned(), description, parameters, strict })
 }
