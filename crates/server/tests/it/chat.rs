@@ -207,20 +207,20 @@ async fn listed_renderings_are_models_of_their_own() {
 /// Known properties of a model, so that clients need not guess them.
 #[tokio::test]
 async fn a_model_that_is_known_says_how_much_it_reads() {
-    let build = |builder: ThroughlineBuilder| tools(builder).model("test/gpt-4o-2024-08-06");
+    let build = |builder: ThroughlineBuilder| tools(builder).model("test/gpt-5-2025-08-07");
     let server = TestServer::start_with(ScriptQueue::new([]), build, Default::default()).await;
-    for name in ["default", "default:details", "test/gpt-4o-2024-08-06"] {
+    for name in ["default", "default:details", "test/gpt-5-2025-08-07"] {
         let (status, model) = server.get(&format!("/v1/models/{name}")).await;
         assert_eq!(
             (status, &model["context_length"], &model["vision"]),
-            (200, &json!(128_000), &json!(true)),
+            (200, &json!(400_000), &json!(true)),
             "{name}"
         );
         assert_eq!(model.get("audio"), None, "what is not known is not there");
     }
     let (_, upstreams) = server.get("/v1/upstreams").await;
-    let facts = &upstreams["items"][0]["model_facts"]["gpt-4o-2024-08-06"];
-    assert_eq!(facts["output_tokens"], 16_384, "{upstreams}");
+    let facts = &upstreams["items"][0]["model_facts"]["gpt-5-2025-08-07"];
+    assert_eq!(facts["output_tokens"], 128_000, "{upstreams}");
 }
 
 #[tokio::test]

@@ -708,7 +708,7 @@ async fn a_picture_for_a_model_that_does_not_see_becomes_a_note() {
         let body: Value = serde_json::from_slice(&server.exchanges()[0].request.body).unwrap();
         body["messages"][0]["content"].clone()
     };
-    for blind in ["glm-5.3", "maker/qwen3.7-max"] {
+    for blind in ["glm-4.7", "maker/qwen3.7-max"] {
         assert_eq!(content(blind).await, "[image image/png, 1 kB, sent by the user, which you cannot see]");
     }
     // What the configuration says of a model counts more than the table.
@@ -725,10 +725,10 @@ async fn sound_goes_where_the_configuration_says_that_it_is_heard() {
         let server = testkit::FakeUpstream::start(script).await.unwrap();
         let facts = ModelFacts { audio: hears, ..ModelFacts::default() };
         let client = client(chat(&server).profile(profile))
-            .with_models(Arc::new(BTreeMap::from([("glm-5.3".to_owned(), facts)])));
+            .with_models(Arc::new(BTreeMap::from([("glm-4.7".to_owned(), facts)])));
         let media = Media::new("audio/wav".to_owned(), "UklGRg==".to_owned());
         let messages = vec![Message::User(vec![UserPart::File { name: "sound.wav".to_owned(), media }])];
-        let asking = ModelRequest { model: "glm-5.3".into(), messages, ..request() };
+        let asking = ModelRequest { model: "glm-4.7".into(), messages, ..request() };
         assert_eq!(call(&client, &asking).await.text(), "Hi");
         let body: Value = serde_json::from_slice(&server.exchanges()[0].request.body).unwrap();
         body.to_string().contains("input_audio")
