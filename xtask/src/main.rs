@@ -13,6 +13,7 @@ mod documents;
 mod fault;
 mod fuzz;
 mod generated;
+mod models;
 mod package;
 mod program;
 mod repository;
@@ -38,7 +39,7 @@ pub(crate) struct TaskVerb {
     run: fn(Vec<String>) -> Result<()>,
 }
 
-const VERBS: [&TaskVerb; 11] = [
+const VERBS: [&TaskVerb; 12] = [
     &run::VERB,
     &test::VERB,
     &verify::VERB,
@@ -50,6 +51,7 @@ const VERBS: [&TaskVerb; 11] = [
     &web::VERB,
     &dist::VERB,
     &coverage::VERB,
+    &models::VERB,
 ];
 
 fn main() -> ExitCode {

@@ -68,8 +68,17 @@ pub(crate) fn commit() -> String {
 
 /// Today, in UTC.
 pub(crate) fn date() -> String {
+    date_of(days())
+}
+
+/// Days from 1970-01-01 to today, in UTC.
+pub(crate) fn days() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let days = now.map_or(0, |now| now.as_secs() / 86_400);
+    now.map_or(0, |now| now.as_secs() / 86_400)
+}
+
+/// The date that many days after 1970-01-01.
+pub(crate) fn date_of(days: u64) -> String {
     let (year, month, day) = civil(days);
     format!("{year:04}-{month:02}-{day:02}")
 }
