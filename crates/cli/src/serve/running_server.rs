@@ -63,6 +63,12 @@ impl RunningServer {
         let is_success = answer.status().is_success();
         let text = answer.text().await.map_err(|error| error.to_string())?;
         let body: Value = serde_json::from_str(&text).unwrap_or_default();
-        if is_success { Ok(body) } else { Err(body["error"]["message"].as_str().unwrap_or(&text).to_owned()) }
+        if is_success {
+            return Ok(body);
+        }
+        let error = &body["error"];
+        let message = error["message"].as_str().unwrap_or(&text);
+        let remedy = error["remedy"].as_str().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+        Err(format!("{message}{remedy}"))
     }
 }

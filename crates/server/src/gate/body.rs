@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use axum::body::{Body, Bytes, HttpBody};
-use http::header::{CONTENT_LENGTH, EXPECT};
+use http::header::EXPECT;
 use http::{HeaderMap, StatusCode};
 use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 /// Violation in the part of the body that was read. The handler that read it sees only that it broke off.
 #[derive(Debug, Default)]
@@ -31,29 +31,85 @@ pub(super) struct BodyLimits {
     pub(super) name: &'static str,
 }
 
-/// Number of bytes of an oversized body that are read and discarded, and the timeout for it: clients that are still
-/// sending when the connection is closed see a broken connection instead of the reason.
-const DRAINED_BYTES_MAX: u64 = 16 << 20;
-const DRAINED_MAX: Duration = Duration::from_secs(5);
+/// Bytes of a body that nobody wants any more which are read and forgotten all the same.
+const DRAINED_BYTES_MAX: u64 = 1 << 30;
+/// Time for them.
+const DRAINED_MAX: Duration = Duration::from_secs(60);
+/// Longest silence among them.
+const DRAIN_IDLE_MAX: Duration = Duration::from_secs(5);
 
-/// Reads and forgets the rest of a body, within bounds. One that says that it is larger than they are is not begun with, nor
-/// one whose client waits to be told to send it.
-pub(crate) async fn drain(mut body: Body, headers: &HeaderMap) {
-    let discarding = async {
-        let mut read = 0;
-        while let Some(Ok(frame)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-            read += frame.data_ref().map_or(0, |data| data.len() as u64);
-            if read > DRAINED_BYTES_MAX {
-                break;
-            }
-        }
-    };
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if headers.contains_key(EXPECT) || length.is_some_and(|length| length > 4 * DRAINED_BYTES_MAX) {
-        return;
+/// A body that is read to its end, within bounds, when it is dropped before: many clients write a request whole before they read
+/// anything, and if the connection is closed meanwhile they see it broken and not the answer.
+pub(super) struct DrainedBody {
+    body: Body,
+    progress: BodyProgress,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BodyProgress {
+    /// Its client sends nothing before somebody reads (`Expect: 100-continue`).
+    Awaited,
+    Coming,
+    Ended,
+}
+
+impl DrainedBody {
+    pub(super) fn new(body: Body, headers: &HeaderMap) -> Self {
+        let progress = match (body.is_end_stream(), headers.contains_key(EXPECT)) {
+            (true, _) => BodyProgress::Ended,
+            (false, true) => BodyProgress::Awaited,
+            (false, false) => BodyProgress::Coming,
+        };
+        Self { body, progress }
     }
-    // It took too long: whoever sends it sees the connection break.
-    let _ = tokio::time::timeout(DRAINED_MAX, discarding).await;
+}
+
+impl HttpBody for DrainedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        self.progress = match &frame {
+            Poll::Ready(None | Some(Err(_))) => BodyProgress::Ended,
+            _ => BodyProgress::Coming,
+        };
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for DrainedBody {
+    fn drop(&mut self) {
+        if self.progress == BodyProgress::Coming
+            && !self.body.is_end_stream()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let body = std::mem::take(&mut self.body);
+            // Longer is not waited for: whoever still sends sees the connection break.
+            runtime.spawn(tokio::time::timeout(DRAINED_MAX, drain(body)));
+        }
+    }
+}
+
+/// Reads and forgets a body.
+async fn drain(mut body: Body) {
+    let mut read = 0;
+    while read <= DRAINED_BYTES_MAX {
+        let next = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx));
+        let Ok(Some(Ok(frame))) = tokio::time::timeout(DRAIN_IDLE_MAX, next).await else { return };
+        read += frame.data_ref().map_or(0, |data| data.len() as u64);
+    }
 }
 
 impl BodyStatus {
@@ -85,7 +141,7 @@ pub(super) fn body_too_large(limits: BodyLimits) -> ApiError {
 
 /// A body that breaks off where it goes over a bound.
 pub(super) struct LimitedBody {
-    body: Body,
+    body: DrainedBody,
     limits: BodyLimits,
     read: u64,
     deadline: Pin<Box<Sleep>>,
@@ -94,15 +150,11 @@ pub(super) struct LimitedBody {
 }
 
 impl LimitedBody {
-    pub(super) fn new(body: Body, limits: BodyLimits) -> (Self, Arc<BodyStatus>) {
+    pub(super) fn new(body: DrainedBody, limits: BodyLimits) -> (Self, Arc<BodyStatus>) {
         let status = Arc::new(BodyStatus::default());
         let deadline = Box::pin(tokio::time::sleep(limits.time_max));
         let depth = JsonDepth::default();
         (Self { body, limits, read: 0, deadline, depth, status: status.clone() }, status)
-    }
-
-    fn is_too_large(&self) -> bool {
-        self.read > self.limits.bytes_max
     }
 
     fn fail(&self, why: u8) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
@@ -119,37 +171,26 @@ impl HttpBody for LimitedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        loop {
-            let frame = match Pin::new(&mut self.body).poll_frame(cx) {
-                Poll::Ready(frame) => frame,
-                Poll::Pending => {
-                    return match self.deadline.as_mut().poll(cx) {
-                        Poll::Ready(()) => self.fail(if self.is_too_large() { TOO_LARGE } else { TOO_SLOW }),
-                        Poll::Pending => Poll::Pending,
-                    };
-                }
-            };
-            let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(|frame| frame.data_ref()))
-            else {
-                return if self.is_too_large() { self.fail(TOO_LARGE) } else { Poll::Ready(frame) };
-            };
+        let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                return match self.deadline.as_mut().poll(cx) {
+                    Poll::Ready(()) => self.fail(TOO_SLOW),
+                    Poll::Pending => Poll::Pending,
+                };
+            }
+        };
+        if let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(|frame| frame.data_ref())) {
             let data = data.map(|data| data.as_ref()).unwrap_or_default();
-            let had_exceeded = self.is_too_large();
             self.read += data.len() as u64;
-            if self.is_too_large() {
-                if !had_exceeded {
-                    self.deadline.as_mut().reset(Instant::now() + DRAINED_MAX);
-                }
-                if self.read > self.limits.bytes_max.saturating_add(DRAINED_BYTES_MAX) {
-                    return self.fail(TOO_LARGE);
-                }
-                continue;
+            if self.read > self.limits.bytes_max {
+                return self.fail(TOO_LARGE);
             }
             if self.limits.depth_max.is_some_and(|max| self.depth.exceeds(data, max)) {
                 return self.fail(TOO_DEEP);
             }
-            return Poll::Ready(frame);
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

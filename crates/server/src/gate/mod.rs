@@ -33,8 +33,7 @@ use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-pub(crate) use body::drain;
-use body::{BodyLimits, LimitedBody};
+use body::{BodyLimits, DrainedBody, LimitedBody};
 use credential::{ShownCredential, check_csrf_intent, credential_of};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use http::header::{
@@ -438,6 +437,7 @@ fn check_content_length(headers: &HeaderMap, body_limits: BodyLimits) -> Result<
 async fn admit_request(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let (parts, body) = request.into_parts();
+    let body = DrainedBody::new(body, &parts.headers);
     let request_id = request_id(&parts.headers);
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
     let settings = gate.settings();
@@ -454,12 +454,7 @@ async fn admit_request(State(gate): State<Gate>, request: Request, next: Next) -
         }
         Ok(SiteAdmission::Request(page)) => {
             let (mut response, user) = match gate.admit(&settings, &parts, &page).await {
-                Err(error) => {
-                    if error.status == StatusCode::PAYLOAD_TOO_LARGE {
-                        drain(body, &parts.headers).await;
-                    }
-                    (error.into_response(), None)
-                }
+                Err(error) => (error.into_response(), None),
                 Ok(admitted) => {
                     let user = admitted.principal.as_ref().map(|principal| principal.user.clone());
                     (gate.run_handler(admitted, parts, body, next).await, user)
@@ -486,7 +481,7 @@ impl Gate {
         &self,
         admitted: AdmittedRequest,
         mut parts: Parts,
-        body: Body,
+        body: DrainedBody,
         next: Next,
     ) -> Response {
         let AdmittedRequest { principal, body_limits } = admitted;
@@ -497,7 +492,7 @@ impl Gate {
         }
         parts.extensions.insert(self.clone());
         let (body, body_status) = if body.is_end_stream() {
-            (body, None)
+            (Body::new(body), None)
         } else {
             let (limited_body, body_status) = LimitedBody::new(body, body_limits);
             (Body::new(limited_body), Some(body_status))
@@ -505,7 +500,7 @@ impl Gate {
         let response = next.run(Request::from_parts(parts, body)).await;
         if let Some(error) = body_status.and_then(|body_status| body_status.error(body_limits)) {
             let mut response = error.into_response();
-            // The rest of the body is not waited for.
+            // The rest of the body is not waited for, and not for ever read on.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             return response;
         }

@@ -117,6 +117,43 @@ async fn what_is_too_large_is_refused_with_the_limits_name() {
     assert_eq!(answer.status, 200, "and it goes on");
 }
 
+/// Python's `http.client` and others read nothing before they have written everything.
+#[tokio::test]
+async fn a_client_that_writes_its_request_whole_reads_why_it_was_refused() {
+    let server = Gated::start(silent(), &settings()).await;
+    let (key, _) = server.key(&[KeyScope::Chat]).await;
+    let bearer = format!("Bearer {key}");
+    let body = " ".repeat(80 << 20);
+    for (path, key, status, code) in [
+        ("/v1/turns", bearer.as_str(), 413, "body_bytes_max"),
+        ("/v1/chat/completions", &bearer, 413, "chat_body_bytes_max"),
+        ("/v1/files?name=x", &bearer, 413, "upload_bytes_max"),
+        ("/v1/conversations/import", &bearer, 413, "upload_bytes_max"),
+        ("/v1/chat/completions", "Bearer tl_no", 401, "invalid_api_key"),
+        ("/nothing/here", &bearer, 413, "body_bytes_max"),
+    ] {
+        let answer = server.ask("POST", path, &[("Authorization", key), JSON], &body).await;
+        assert_eq!((answer.status, answer.code().as_str()), (status, code), "{path}: {answer:?}");
+        let chunked = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: {key}\r\nContent-Type: application/json\r\n\
+             Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+            server.address,
+            body.len()
+        );
+        let said = server.raw(&chunked).await;
+        assert!(said.starts_with("HTTP/1.1 4"), "{path}: {said}");
+    }
+    // Who waits to be told to send it is not told to.
+    let head = format!(
+        "POST /v1/turns HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nContent-Length: {}\r\n\
+         Connection: close\r\nExpect: 100-continue\r\n\r\n",
+        server.address,
+        body.len()
+    );
+    let said = server.raw(&head).await;
+    assert!(said.starts_with("HTTP/1.1 413"), "{said}");
+}
+
 #[tokio::test]
 async fn a_handler_that_panics_takes_its_connection_with_it_and_nothing_else() {
     async fn panics() -> &'static str {

@@ -25,14 +25,13 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Largest file that can be imported, in bytes: more than ten thousand turns of text.
-pub(super) const IMPORT_BYTES_MAX: usize = 64 << 20;
 /// Files that pictures are looked up among, newest first.
 const LINKED_FILES_MAX: usize = 2_000;
 
 /// Export of one conversation, and `/v1/conversations/import`.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
-    let import = OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::max(IMPORT_BYTES_MAX));
+    // The gate bounds it, as every upload: `upload_bytes_max`.
+    let import = OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::disable());
     OpenApiRouter::new().routes(routes!(export)).merge(import)
 }
 

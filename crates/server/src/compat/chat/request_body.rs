@@ -4,7 +4,6 @@
 use super::file_extractor::{ExtractError, ExtractEvent, FileExtractor};
 use crate::error::ApiError;
 use crate::extract;
-use crate::gate::drain;
 use crate::principal::Principal;
 use crate::stamps::new_id;
 use crate::state::AppState;
@@ -27,11 +26,8 @@ pub(super) async fn read_body(
     mut body: Body,
 ) -> Result<Value, ApiError> {
     extract::check_json(headers)?;
-    let extracted = extract_files(state, principal, &mut body).await;
-    if extracted.is_err() {
-        drain(body, headers).await;
-    }
-    extract::parse_json(extracted?.text())
+    let extracted = extract_files(state, principal, &mut body).await?;
+    extract::parse_json(extracted.text())
 }
 
 async fn extract_files(
