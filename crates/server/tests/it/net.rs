@@ -123,16 +123,18 @@ async fn a_client_that_writes_its_request_whole_reads_why_it_was_refused() {
     let server = Gated::start(silent(), &settings()).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
-    let body = " ".repeat(80 << 20);
-    for (path, key, status, code) in [
-        ("/v1/turns", bearer.as_str(), 413, "body_bytes_max"),
-        ("/v1/chat/completions", &bearer, 413, "chat_body_bytes_max"),
-        ("/v1/files?name=x", &bearer, 413, "upload_bytes_max"),
-        ("/v1/conversations/import", &bearer, 413, "upload_bytes_max"),
-        ("/v1/chat/completions", "Bearer tl_no", 401, "invalid_api_key"),
-        ("/nothing/here", &bearer, 413, "body_bytes_max"),
+    let large = " ".repeat(70 << 20);
+    for (path, key, mib, status, code) in [
+        ("/v1/turns", bearer.as_str(), 20, 413, "body_bytes_max"),
+        ("/v1/chat/completions", &bearer, 70, 413, "chat_body_bytes_max"),
+        ("/v1/files?name=x", &bearer, 34, 413, "upload_bytes_max"),
+        ("/v1/conversations/import", &bearer, 34, 413, "upload_bytes_max"),
+        ("/v1/chat/completions", "Bearer tl_no", 60, 401, "unauthenticated"),
+        ("/v1/files?name=x", "Bearer tl_no", 30, 401, "unauthenticated"),
+        ("/nothing/here", &bearer, 3, 404, "no_such_route"),
     ] {
-        let answer = server.ask("POST", path, &[("Authorization", key), JSON], &body).await;
+        let body = &large[..mib << 20];
+        let answer = server.ask("POST", path, &[("Authorization", key), JSON], body).await;
         assert_eq!((answer.status, answer.code().as_str()), (status, code), "{path}: {answer:?}");
         let chunked = format!(
             "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: {key}\r\nContent-Type: application/json\r\n\
@@ -148,7 +150,7 @@ async fn a_client_that_writes_its_request_whole_reads_why_it_was_refused() {
         "POST /v1/turns HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nContent-Length: {}\r\n\
          Connection: close\r\nExpect: 100-continue\r\n\r\n",
         server.address,
-        body.len()
+        large.len()
     );
     let said = server.raw(&head).await;
     assert!(said.starts_with("HTTP/1.1 413"), "{said}");
