@@ -1315,7 +1315,10 @@ export interface paths {
         put?: never;
         /**
          * Answer a question, or `all` that are open.
-         * @description The first answer counts; repeating it succeeds. If a cancellation and an answer race, one of them wins, and every
+         * @description `all` takes `decision`, `reason` and `stop`, and is 400 with anything that is about one call: `arguments`,
+         *     `arguments_hash`, `remember`.
+         *
+         *     The first answer counts; repeating it succeeds. If a cancellation and an answer race, one of them wins, and every
          *     client gets the same outcome.
          */
         post: operations["approvals_resolve"];
@@ -3005,7 +3008,10 @@ export interface components {
         RememberedApprovalPage: {
             /** @description Newest first, unless the list says otherwise. */
             items: {
-                /** @description The stored form: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`, `question`. */
+                /**
+                 * @description The stored form: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`, `asked`, `question`
+                 *     (the id).
+                 */
                 answer: Record<string, unknown>;
                 /**
                  * Format: int64
@@ -3909,7 +3915,10 @@ export interface components {
         RememberScope: "call" | "turn" | "conversation" | "always";
         /** @description An answer that is remembered. */
         RememberedApproval: {
-            /** @description The stored form: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`, `question`. */
+            /**
+             * @description The stored form: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`, `asked`, `question`
+             *     (the id).
+             */
             answer: Record<string, unknown>;
             /**
              * Format: int64
@@ -3927,11 +3936,13 @@ export interface components {
         };
         /** @description The decision of a remembered answer and the calls that it is about. */
         RememberedRule: {
+            /** @description Id of that question; absent in approvals from earlier releases. */
+            approval_id?: string | null;
             /** @description `approve` or `deny`. */
             decision: string;
             /** @description `these`: the same arguments as then and no others. `any`. Otherwise tests by name or JSON pointer, all of which the arguments have to pass. */
             for_arguments: Record<string, unknown>;
-            /** @description The question that was answered; absent in approvals from earlier releases. */
+            /** @description Text of the question that was answered, safe to display; absent in approvals from earlier releases. */
             question?: string | null;
             /** @description Why it was denied. */
             reason?: string | null;
@@ -10749,7 +10760,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApprovalAck"];
                 };
             };
-            /** @description The answer contradicts itself */
+            /** @description The answer contradicts itself, or says to `all` what is about one call */
             400: {
                 headers: {
                     [name: string]: unknown;

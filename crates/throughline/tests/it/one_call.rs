@@ -14,12 +14,7 @@ fn request() -> ModelRequest {
     ModelRequest {
         model: "m".to_owned(),
         messages: vec![Message::User(vec![UserPart::Text { text: "Weather in Oslo?".to_owned() }])],
-        tools: vec![ToolDefinition {
-            name: "weather".into(),
-            description: "Weather".to_owned(),
-            parameters: parameters.into(),
-            vcp: None,
-        }],
+        tools: vec![ToolDefinition::new("weather", "Weather", parameters)],
         ..ModelRequest::default()
     }
 }
