@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use throughline::{
     ApprovalDecision, ApprovalResponse, ApprovalScope, Event, EventKind, RememberRequest, Throughline,
-    ToolAnswer,
+    ToolAnswer, decision_in_words,
 };
 use throughline_engine::{ApprovalId, ArgumentConstraints, ElicitationMode as Wanted, ToolQuestion};
 use throughline_tools::{QuestionHandler, ToolSpec, complete_answer};
@@ -148,9 +148,13 @@ impl LinePrompter {
             answer.remember.clone_from(&self.remember);
             DialogReply::Decide(question.id.clone(), answer.for_arguments(question.arguments_hash.clone()))
         };
+        // A yes with more behind it may be no yes.
+        if decision_in_words(line) == Some(ApprovalDecision::Approve) {
+            return Ok(Some(decide(ApprovalResponse::approve())));
+        }
         match word {
             "A" | "all" => Ok(Some(DialogReply::ApproveAll)),
-            "a" | "y" | "Y" | "yes" => Ok(Some(decide(ApprovalResponse::approve()))),
+            "a" if rest.is_empty() => Ok(Some(decide(ApprovalResponse::approve()))),
             "d" | "n" | "N" | "no" | "" => {
                 Ok(Some(decide(ApprovalResponse::from_decision(ApprovalDecision::Deny, reason()))))
             }
@@ -175,6 +179,9 @@ impl LinePrompter {
                 self.remember = Some(RememberRequest { scope, constraints });
                 errln!("  {}", remember_text(scope, any, self.words));
                 Ok(None)
+            }
+            _ if decision_in_words(line) == Some(ApprovalDecision::Deny) => {
+                Ok(Some(decide(ApprovalResponse::from_decision(ApprovalDecision::Deny, None))))
             }
             _ => Err(self.words.not_understood().to_owned()),
         }
@@ -211,10 +218,12 @@ fn parse_form_line(
     let form = match input {
         QuestionInput::Fields(form) if !form.fields.is_empty() => form,
         QuestionInput::Fields(_) | QuestionInput::Address(_) | QuestionInput::Approval { .. } => {
-            return match line.trim() {
-                "a" | "y" => Ok(Some(ToolAnswer::Accept { content: None })),
-                "d" | "n" | "" => Ok(Some(ToolAnswer::Decline)),
-                "x" => Ok(Some(ToolAnswer::Cancel)),
+            return match (line.trim(), decision_in_words(line)) {
+                ("a", _) | (_, Some(ApprovalDecision::Approve)) => {
+                    Ok(Some(ToolAnswer::Accept { content: None }))
+                }
+                ("d" | "", _) | (_, Some(ApprovalDecision::Deny)) => Ok(Some(ToolAnswer::Decline)),
+                ("x", _) => Ok(Some(ToolAnswer::Cancel)),
                 _ => Err(words.not_understood().to_owned()),
             };
         }

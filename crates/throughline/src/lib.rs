@@ -47,7 +47,7 @@ pub use app::{
 };
 pub use approval::store as approval_store;
 pub use approval::store::{ApprovalStore, ApprovalStoreError, ApprovalStores};
-pub use approval::{ApprovalMode, ApprovalOutcome, ApprovalRequest, ApprovalResponse};
+pub use approval::{ApprovalMode, ApprovalOutcome, ApprovalRequest, ApprovalResponse, decision_in_words};
 pub use clients::{
     CLIENT_GRACE_DEFAULT, CLIENT_TOOLS_MAX, ClientError, ClientEvent, ClientHandle, ClientToolSpec,
     IncomingCall, REQUEST_TOOLS_MAX,

@@ -5,6 +5,7 @@
 
 use crate::messages::UiText;
 use serde_json::{Map, Value};
+use throughline::{ApprovalDecision, decision_in_words};
 
 /// Fields of one question, in the schema's order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -170,9 +171,9 @@ impl FormFieldKind {
                     least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most);
                 if out_of_bounds { Err(words.field_between(&bounds_text(*least, *most))) } else { Ok(value) }
             }
-            Self::Switch => match typed.to_lowercase().as_str() {
-                "y" | "yes" | "true" | "1" | "是" | "对" => Ok(true.into()),
-                "n" | "no" | "false" | "0" | "否" | "不" => Ok(false.into()),
+            Self::Switch => match (typed.to_lowercase().as_str(), decision_in_words(typed)) {
+                ("true" | "1", _) | (_, Some(ApprovalDecision::Approve)) => Ok(true.into()),
+                ("false" | "0", _) | (_, Some(ApprovalDecision::Deny)) => Ok(false.into()),
                 _ => Err(words.field_yes_or_no().to_owned()),
             },
             Self::One(choices) => {

@@ -47,7 +47,9 @@ fn a_turn_is_answered_by_lines() {
     terminal.until("› ");
     terminal.line("r turn");
     terminal.until("remembered for this turn");
-    terminal.line("a");
+    terminal.line("yes but not today");
+    terminal.until("Answer not recognized.");
+    terminal.line("OK!");
 
     let (code, log, shown) = terminal.end();
     assert_eq!(code, Some(0), "{shown}");

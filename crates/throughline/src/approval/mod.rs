@@ -1,8 +1,10 @@
 //! Approvals: questions about tools with side effects, and their answers.
 
+mod answer_words;
 mod outcome;
 pub mod store;
 
+pub use answer_words::decision_in_words;
 pub use outcome::ApprovalOutcome;
 
 use serde_json::Value;

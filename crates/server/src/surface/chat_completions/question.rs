@@ -5,6 +5,7 @@
 //! assistant's last message, under the question word for word as it was asked.
 
 use serde_json::Value;
+use throughline::decision_in_words;
 use throughline_engine::ApprovalDecision;
 use throughline_wire::{Message, UserPart, visible};
 
@@ -129,24 +130,9 @@ pub(crate) fn read_reply<'a>(parts: impl IntoIterator<Item = &'a UserPart>) -> Q
         }
     }
     let text = texts.join("\n");
-    match parse_decision(&text).filter(|_| is_text) {
+    match decision_in_words(&text).filter(|_| is_text) {
         Some(decision) => QuestionReply::Plain(decision),
         None => QuestionReply::Words(text),
-    }
-}
-
-/// A yes or a no in English or Chinese, and nothing else.
-fn parse_decision(text: &str) -> Option<ApprovalDecision> {
-    let word =
-        text.trim().trim_end_matches(['.', '!', '。', '\u{ff01}', '\u{ff0e}']).trim_end().to_lowercase();
-    match word.as_str() {
-        "yes" | "y" | "是" | "是的" | "好" | "好的" | "可以" | "同意" => {
-            Some(ApprovalDecision::Approve)
-        }
-        "no" | "n" | "否" | "不" | "不是" | "不行" | "不要" | "不可以" | "不同意" => {
-            Some(ApprovalDecision::Deny)
-        }
-        _ => None,
     }
 }
 
@@ -278,23 +264,89 @@ mod tests {
             " Yes. ",
             "YES!",
             "y",
+            "ｙｅｓ",
+            "Yes please!",
+            "yes, please",
+            "OK",
+            "ＯＫ。",
+            "okay",
+            "Sure!",
+            "go ahead",
+            "approve",
+            "Approved.",
             "是",
             "是的。",
+            "好",
             "好的",
+            "好~",
+            "行",
+            "行！",
             "可以",
+            "可以！！",
+            "可以……",
             "同意",
+            "确认",
+            "确定。",
+            "嗯",
+            "嗯！",
             "好的\u{ff01}",
             "是的\u{ff0e}",
-            "可以\u{ff01}\u{ff01}",
             "yes\u{ff01}",
+            "好❗\u{fe0f}",
+            "\u{3000}好\u{3000}",
         ] {
             assert_eq!(reply(yes), QuestionReply::Plain(ApprovalDecision::Approve), "{yes}");
         }
-        for no in ["no", "No.", "n", "否", "不", "不要", "不行!", "不行\u{ff01}", "不\u{ff0e}"] {
+        for no in [
+            "no",
+            "No.",
+            "n",
+            "ＮＯ",
+            "no thanks",
+            "not ok",
+            "don't",
+            "Don’t!",
+            "deny",
+            "cancel",
+            "否",
+            "不",
+            "不要",
+            "不行!",
+            "不行\u{ff01}",
+            "不\u{ff0e}",
+            "取消",
+            "拒绝。",
+        ] {
             assert_eq!(reply(no), QuestionReply::Plain(ApprovalDecision::Deny), "{no}");
         }
-        for words in ["yes, but not this file", "yes\nno", "ye\u{200b}s", "", "是不是", "yesyes", "不好说"]
-        {
+        for words in [
+            "yes, but not this file",
+            "yes but only if it is small",
+            "yes\nno",
+            "ok no",
+            "ok, no",
+            "no, ok",
+            "ok?",
+            "ok？",
+            "好？",
+            "好吗",
+            "行不行",
+            "可以吗？",
+            "ye\u{200b}s",
+            "",
+            "。",
+            "是不是",
+            "yesyes",
+            "不好说",
+            "嗯……",
+            "嗯...",
+            "不确定",
+            "not sure",
+            "sure, why not ask first",
+            "好 不",
+            "\"yes\"",
+            "1",
+        ] {
             assert_eq!(reply(words), QuestionReply::Words(words.to_owned()), "{words}");
         }
     }
