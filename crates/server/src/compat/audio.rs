@@ -1,9 +1,9 @@
 //! `POST /v1/audio/speech` and `POST /v1/audio/transcriptions`: handed on to a configured voice or ears, in OpenAI's format.
 //! `GET /v1/voices` names those there are.
 
-use super::passthrough;
+use super::{models, passthrough};
 use crate::error::{ApiError, ErrorResponse};
-use crate::extract::Json;
+use crate::extract::{Json, Path};
 use crate::people;
 use crate::principal::{KeyScope, Principal};
 use crate::stamps::now_ms;
@@ -44,8 +44,15 @@ const TRANSCRIPT_FORMATS: [TranscriptFormat; 5] = [
 /// `/v1/audio/…` and `/v1/voices`.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
     // The size of a recording is checked while it is read.
-    let upload = OpenApiRouter::new().routes(routes!(transcribe)).layer(DefaultBodyLimit::disable());
-    OpenApiRouter::new().merge(upload).routes(routes!(speak)).routes(routes!(list))
+    let upload = OpenApiRouter::new()
+        .routes(routes!(transcribe))
+        .routes(routes!(transcribe_rendered))
+        .layer(DefaultBodyLimit::disable());
+    OpenApiRouter::new()
+        .merge(upload)
+        .routes(routes!(speak))
+        .routes(routes!(speak_rendered))
+        .routes(routes!(list))
 }
 
 /// A text to speak, in OpenAI's format. Fields that are not here are ignored.
@@ -183,6 +190,28 @@ async fn speak(
     Ok(respond(Body::from_stream(body), audio.content_type))
 }
 
+/// Speak a text at the base URL `/render/{render}/v1`: as at `/v1/audio/speech`, since it has no tools to show.
+#[utoipa::path(post, path = "/render/{render}/v1/audio/speech", operation_id = "create_speech_rendered", tag = "audio",
+    request_body = CreateSpeech,
+    params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning`, `owui_event` or `vcp`")),
+    responses(
+        (status = 200, description = "The sound", content_type = "audio/*", body = String),
+        (status = 400, description = "The engine refuses the request or does not support it", body = ErrorResponse),
+        (status = 404, description = "Unknown rendering, no such voice, or none at all", body = ErrorResponse),
+        (status = 413, description = "The text is too long", body = ErrorResponse),
+        (status = 502, description = "The engine failed", body = ErrorResponse),
+        (status = 503, description = "The engine is busy", body = ErrorResponse),
+    ))]
+async fn speak_rendered(
+    state: State<AppState>,
+    principal: Principal,
+    Path(render): Path<String>,
+    body: Json<Map<String, Value>>,
+) -> Result<Response, ApiError> {
+    models::parse_rendering(&render)?;
+    speak(state, principal, body).await
+}
+
 /// Write down a recording.
 #[utoipa::path(post, path = "/v1/audio/transcriptions", operation_id = "create_transcription", tag = "audio",
     request_body(content = CreateTranscription, content_type = "multipart/form-data"),
@@ -261,6 +290,28 @@ async fn transcribe(
     charge(&state, &principal).await?;
     let transcript = ears.transcribe(request).await.map_err(audio_error)?;
     Ok(respond(Body::from(transcript.body), transcript.content_type))
+}
+
+/// Write down a recording at the base URL `/render/{render}/v1`: as at `/v1/audio/transcriptions`.
+#[utoipa::path(post, path = "/render/{render}/v1/audio/transcriptions", operation_id = "create_transcription_rendered",
+    tag = "audio", request_body(content = CreateTranscription, content_type = "multipart/form-data"),
+    params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning`, `owui_event` or `vcp`")),
+    responses(
+        (status = 200, description = "The transcript, in the form asked for", body = Object),
+        (status = 400, description = "The engine refuses the request or does not support it", body = ErrorResponse),
+        (status = 404, description = "Unknown rendering, no such ears, or none at all", body = ErrorResponse),
+        (status = 413, description = "The recording is too large", body = ErrorResponse),
+        (status = 502, description = "The engine failed", body = ErrorResponse),
+        (status = 503, description = "The engine is busy", body = ErrorResponse),
+    ))]
+async fn transcribe_rendered(
+    state: State<AppState>,
+    principal: Principal,
+    Path(render): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    models::parse_rendering(&render)?;
+    transcribe(state, principal, request).await
 }
 
 /// A key that may use some models only may use only those voices and ears that it names, as `voices/NAME` and `ears/NAME`.

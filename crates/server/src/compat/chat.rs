@@ -31,7 +31,7 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
 use responder::ChatResponder;
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ async fn run_completion(
     let mut new = new_turn(&state, selector, api, request, asking)?;
     new.request.first_step_attempts_max = client_retries(&headers).then_some(1);
     new.request.trace_parent = trace_parent(&headers);
-    let started = state.hub.start_turn(&principal, new).await.map_err(to_openai_error)?;
+    let started = state.hub.start_turn(&principal, new).await.map_err(models::to_openai_error)?;
     let id = format!("chatcmpl-{}", started.message_id);
     let head = ChunkHead { id, created: Timestamp::now().as_second(), model };
     let answer = ChatResponder::open(&state, &principal, &started.turn_id, 0, head, projection, page).await?;
@@ -315,14 +315,6 @@ fn client_retries(headers: &HeaderMap) -> bool {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     headers.contains_key("x-stainless-retry-count")
         || ["ai-sdk/", "async-openai"].iter().any(|name| agent.contains(name))
-}
-
-/// A model that is not there has its own status and code, which clients look for.
-fn to_openai_error(error: ApiError) -> ApiError {
-    match error.code {
-        "unknown_model" => ApiError { status: StatusCode::NOT_FOUND, code: "model_not_found", ..error },
-        _ => error,
-    }
 }
 
 /// The questions that a turn waits for.

@@ -7,6 +7,7 @@ use crate::state::AppState;
 use crate::user_agents::load_user_agents;
 use axum::Json;
 use axum::extract::State;
+use http::StatusCode;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use throughline::config::ToolRendering;
@@ -23,6 +24,14 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(list_rendered))
         .routes(routes!(get))
         .routes(routes!(get_rendered))
+}
+
+/// A model that is not there has its own status and code, which clients look for.
+pub(super) fn to_openai_error(error: ApiError) -> ApiError {
+    match error.code {
+        "unknown_model" => ApiError { status: StatusCode::NOT_FOUND, code: "model_not_found", ..error },
+        _ => error,
+    }
 }
 
 /// All models.

@@ -46,7 +46,7 @@ async fn completions(
     principal: Principal,
     Json(body): Json<Map<String, Value>>,
 ) -> Result<Response, ApiError> {
-    forward(&state, &principal, "/completions", body).await
+    forward(&state, &principal, "/completions", body).await.map_err(models::to_openai_error)
 }
 
 /// Create embeddings at the model's upstream.
@@ -65,7 +65,7 @@ async fn embeddings(
     principal: Principal,
     Json(body): Json<Map<String, Value>>,
 ) -> Result<Response, ApiError> {
-    forward(&state, &principal, "/embeddings", body).await
+    forward(&state, &principal, "/embeddings", body).await.map_err(models::to_openai_error)
 }
 
 /// Create a text completion at the base URL `/render/{render}/v1`: as at `/v1/completions`, since it has no tools to show.
@@ -86,7 +86,7 @@ async fn completions_rendered(
     Json(body): Json<Map<String, Value>>,
 ) -> Result<Response, ApiError> {
     models::parse_rendering(&render)?;
-    forward(&state, &principal, "/completions", body).await
+    forward(&state, &principal, "/completions", body).await.map_err(models::to_openai_error)
 }
 
 /// Create embeddings at the base URL `/render/{render}/v1`: as at `/v1/embeddings`.
@@ -107,7 +107,7 @@ async fn embeddings_rendered(
     Json(body): Json<Map<String, Value>>,
 ) -> Result<Response, ApiError> {
     models::parse_rendering(&render)?;
-    forward(&state, &principal, "/embeddings", body).await
+    forward(&state, &principal, "/embeddings", body).await.map_err(models::to_openai_error)
 }
 
 async fn forward(
@@ -217,7 +217,11 @@ fn upstream_choice(
         return Ok(state.app.model_choice(model)?);
     }
     let agent = models::agent_of(agents, selector);
-    agent.and_then(|agent| agent.models.first()).cloned().ok_or_else(|| ApiError::not_found("model", ""))
+    agent.and_then(|agent| agent.models.first()).cloned().ok_or_else(|| {
+        ApiError::bad_request("unknown_model", "the agent has no model")
+            .param("model")
+            .remedy("GET /v1/models lists them")
+    })
 }
 
 /// The class of what the upstream says stays what it is, but for its own key: that is this server's affair.
@@ -227,12 +231,15 @@ pub(super) fn upstream_error(failure: UpstreamFailure) -> ApiError {
     let passed_status = status.filter(|status| match *status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => false,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => true,
+        // Clients do not know that it may be tried again.
+        StatusCode::TOO_EARLY => false,
         status => status.is_client_error(),
     });
     let or = |status| passed_status.unwrap_or(status);
     let (status, code) = match kind {
         FailureKind::RateLimited => (or(StatusCode::TOO_MANY_REQUESTS), "rate_limit_exceeded"),
         FailureKind::QuotaExhausted => (StatusCode::TOO_MANY_REQUESTS, "insufficient_quota"),
+        FailureKind::ModelNotFound => (StatusCode::NOT_FOUND, "model_not_found"),
         FailureKind::ContextTooLong => (or(StatusCode::BAD_REQUEST), "context_length_exceeded"),
         FailureKind::ContentFiltered => (or(StatusCode::BAD_REQUEST), "content_filter"),
         FailureKind::Overloaded => (or(StatusCode::SERVICE_UNAVAILABLE), "upstream_error"),

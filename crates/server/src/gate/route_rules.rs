@@ -66,8 +66,6 @@ const RULES: &[RouteRule] = &[
     route_rule("/v1/openapi.json", OPEN, ADMIN),
     // The token in the address is the key of a program that was started here.
     route_rule("/plugin-callback/{}", ADMIN, OPEN),
-    // The same as without it, with a choice in the address.
-    route_rule("/render", CHAT, CHAT),
     route_rule("/v1/agent-fields", CHAT, AGENTS),
     route_rule("/v1/agents", CHAT, CHAT),
     // What is sent there is spoken or written down, and forgotten.
@@ -117,24 +115,28 @@ const RULES: &[RouteRule] = &[
 ];
 
 /// Routes that begin a turn.
-const NEW_TURN: [&str; 7] = [
+const NEW_TURN: [&str; 5] = [
     "/v1/turns",
     "/v1/turns/{turn_id}/calls/{tool_id}/retry",
     "/v1/audio/speech",
     "/v1/completions",
     "/v1/embeddings",
-    "/render/{render}/v1/completions",
-    "/render/{render}/v1/embeddings",
 ];
-/// Those whose body holds pictures.
-const CHAT_BODY: [&str; 2] = ["/v1/chat/completions", "/render/{render}/v1/chat/completions"];
+/// The one whose body holds pictures.
+const CHAT_BODY: &str = "/v1/chat/completions";
 /// Routes whose body is a file.
 const UPLOAD: [&str; 4] = ["/v1/audio/transcriptions", "/v1/files", "/v1/conversations/import", "/v1/decode"];
 
 /// Access that the route of this pattern requires; `None` if it has no rule.
 pub(super) fn required_access(pattern: &str, method: &Method) -> Option<RouteAccess> {
+    let pattern = without_rendering(pattern);
     let rule = RULES.iter().filter(|rule| is_below(pattern, rule.path)).max_by_key(|rule| rule.path.len())?;
     Some(if is_read(method) { rule.reads } else { rule.writes })
+}
+
+/// A route under a base URL that says how tools are shown is the route itself.
+fn without_rendering(pattern: &str) -> &str {
+    pattern.strip_prefix("/render/{render}").unwrap_or(pattern)
 }
 
 /// True for this path and everything below it. `{}` matches any parameter, whatever its name in the route.
@@ -151,8 +153,9 @@ pub(super) fn is_read(method: &Method) -> bool {
 }
 
 pub(super) fn request_kind(pattern: &str, method: &Method) -> RequestKind {
+    let pattern = without_rendering(pattern);
     match *method {
-        Method::POST if CHAT_BODY.contains(&pattern) => RequestKind::Chat,
+        Method::POST if pattern == CHAT_BODY => RequestKind::Chat,
         Method::POST if NEW_TURN.contains(&pattern) => RequestKind::NewTurn,
         Method::POST | Method::PUT if UPLOAD.contains(&pattern) => RequestKind::Upload,
         _ => RequestKind::Plain,
@@ -174,6 +177,7 @@ mod tests {
             (Method::GET, "/docs/", Some(OPEN)),
             (Method::GET, "/v1/tools/{name}", Some(CHAT)),
             (Method::DELETE, "/v1/keys/{key_id}", Some(ADMIN)),
+            (Method::POST, "/render/{render}/v1/audio/speech", Some(CHAT)),
             (Method::GET, "/v1/turnstiles", None),
             (Method::GET, "/v1", None),
             (Method::GET, "/", Some(OPEN)),

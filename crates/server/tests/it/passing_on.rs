@@ -55,10 +55,14 @@ async fn raw(State(raw): State<Raw>, uri: Uri, headers: HeaderMap, body: Bytes) 
         "busy" => refused(429, &[("retry-after", "7")]),
         "wrong-key" => refused(401, &[]),
         "refuses" => refused(400, &[]),
+        "slow" => refused(408, &[]),
+        "early" => refused(425, &[]),
         "empty" => (
             StatusCode::FORBIDDEN,
             r#"{"code":"INSUFFICIENT_BALANCE","message":"Insufficient account balance"}"#,
         )
+            .into_response(),
+        "missing" => (StatusCode::NOT_FOUND, r#"{"error":{"message":"The model `missing` does not exist"}}"#)
             .into_response(),
         "endless" => {
             let told = DropSignal(raw.gone.clone());
@@ -126,6 +130,9 @@ async fn what_the_upstream_refuses_keeps_its_class_and_shows_no_key() {
         ("raw/wrong-key", 502, "upstream_error", None),
         ("raw/refuses", 400, "upstream_error", None),
         ("raw/empty", 429, "insufficient_quota", None),
+        ("raw/missing", 404, "model_not_found", None),
+        ("raw/slow", 408, "upstream_error", None),
+        ("raw/early", 502, "upstream_error", None),
     ] {
         let body = json!({"model": model, "prompt": "Once"});
         let response = server.client().post(server.url("/v1/completions")).json(&body).send().await.unwrap();
@@ -155,6 +162,23 @@ async fn what_cannot_be_handed_on_is_refused_by_name() {
     for path in ["/render/html/v1/embeddings", "/render/html/v1/completions"] {
         assert_eq!(server.post(path, json!({"model": "raw/x", "input": "a"})).await.0, 404, "{path}");
     }
+    assert!(sent.0.lock().unwrap().is_empty());
+}
+
+/// As a chat answers, whatever the base URL.
+#[tokio::test]
+async fn an_unknown_model_is_the_same_error_everywhere() {
+    let (server, sent, _told) = server().await;
+    let mut errors = Vec::new();
+    for base in ["/v1", "/render/details/v1"] {
+        for path in ["/chat/completions", "/completions", "/embeddings"] {
+            let body = json!({"model": "nosuch/x", "input": "a", "prompt": "a", "messages": [{"role": "user", "content": "a"}]});
+            let (status, said) = server.post(&format!("{base}{path}"), body).await;
+            assert_eq!((status, &said["error"]["code"]), (404, &json!("model_not_found")), "{base}{path}");
+            errors.push(said);
+        }
+    }
+    assert!(errors.iter().all(|said| *said == errors[0]), "{errors:?}");
     assert!(sent.0.lock().unwrap().is_empty());
 }
 

@@ -193,6 +193,26 @@ async fn a_recording_goes_to_the_ears_and_its_text_comes_back() {
     assert_eq!(fake.recordings().len(), 1);
 }
 
+/// Clients have one base URL for everything.
+#[tokio::test]
+async fn under_the_address_of_a_rendering_speech_is_the_same() {
+    let (server, fake) = start().await;
+    let (status, sound) = {
+        let request = server.client().post(server.url("/render/details/v1/audio/speech"));
+        let response = request.json(&json!({"input": "Hello."})).send().await.unwrap();
+        (response.status(), response.bytes().await.unwrap())
+    };
+    assert_eq!((status.as_u16(), sound.len() > 10_000), (200, true));
+    // Larger than the body of other routes may be.
+    let (kind, body) = form(&[("file", &"x".repeat(5 << 20))]);
+    for (render, status) in [("details", 200), ("html", 404)] {
+        let path = format!("/render/{render}/v1/audio/transcriptions");
+        let request = server.client().post(server.url(&path)).header("content-type", &kind);
+        assert_eq!(answered(request.body(body.clone())).await.0, status, "{render}");
+    }
+    assert_eq!(fake.recordings().len(), 1);
+}
+
 #[tokio::test]
 async fn a_recording_that_is_too_large_is_refused() {
     let (server, fake) = start().await;

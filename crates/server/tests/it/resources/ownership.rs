@@ -183,6 +183,8 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("GET", "/render/{render}/v1/models", Elsewhere("crates/server/tests/it/chat.rs")),
         ("GET", "/render/{render}/v1/models/{id}", Elsewhere("crates/server/tests/it/chat.rs")),
         ("POST", "/render/{render}/v1/chat/completions", Elsewhere("crates/server/tests/it/chat.rs")),
+        ("POST", "/render/{render}/v1/audio/speech", Elsewhere("crates/server/tests/it/speaking.rs")),
+        ("POST", "/render/{render}/v1/audio/transcriptions", Elsewhere("crates/server/tests/it/speaking.rs")),
         ("POST", "/render/{render}/v1/completions", Elsewhere("crates/server/tests/it/passing_on.rs")),
         ("POST", "/render/{render}/v1/embeddings", Elsewhere("crates/server/tests/it/passing_on.rs")),
         ("POST", "/v1/question-links", Elsewhere("crates/server/tests/it/chat_questions.rs")),
