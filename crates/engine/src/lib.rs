@@ -49,6 +49,7 @@ pub use action::{CallOfferKind, EarlyStart, StepProviderState, TurnAction, TurnO
 pub use event::{
     BlockKind, BlockStart, CallError, CallProgress, CallStatus, Event, EventKind, FORMAT, QuestionKind,
     SegmentKind, SessionStats, TimeSegment, ToolInput, ToolResult, TurnFault, TurnStatus, WaitReason,
+    missing_stop,
 };
 pub use fold::merge_deltas;
 pub use id::{ApprovalId, ConversationId, EventSeq, MessageId, TurnId, UnixMillis, UserMessageId};

@@ -596,9 +596,7 @@ impl fmt::Display for TurnFault {
         while let Some(sentence) = sentences.next() {
             f.write_str(sentence)?;
             // An upstream's own words often end without a full stop.
-            if !sentence.ends_with(['.', '!', '?', '…', '。', '！', '？']) {
-                f.write_str(".")?;
-            }
+            f.write_str(missing_stop(sentence))?;
             if sentences.peek().is_some() {
                 f.write_str(" ")?;
             }
@@ -608,6 +606,13 @@ impl fmt::Display for TurnFault {
 }
 
 impl std::error::Error for TurnFault {}
+
+/// The full stop that a sentence lacks, if it does, before another sentence follows it.
+pub fn missing_stop(sentence: &str) -> &'static str {
+    let marks = ['.', '!', '?', ':', '…', '。', '！', '？', '：', '．'];
+    let sentence = sentence.trim_end();
+    if sentence.is_empty() || sentence.ends_with(marks) { "" } else { "." }
+}
 
 /// Content of `session_stats`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 //! links. It is not read in again.
 
 use std::fmt::Write;
-use throughline_engine::CallStatus;
 use throughline_engine::fold::{AssistantMessage, MessageBlock, ToolCallBlock};
+use throughline_engine::{CallStatus, TurnFault, missing_stop};
 use throughline_wire::{Media, UserPart, visible};
 
 /// Longest output of a call that is written out, in characters; the rest is in the history.
@@ -92,7 +92,8 @@ impl MarkdownPage<'_> {
                 MessageBlock::Image(media) => self.media("picture", media),
                 MessageBlock::Notice { text, .. } => self.paragraph(&format!("> {text}")),
                 MessageBlock::Error(fault) => {
-                    self.paragraph(&format!("> **{}** {} {}", fault.what, fault.why, fault.remedy));
+                    let TurnFault { what, why, remedy, .. } = fault;
+                    self.paragraph(&format!("> **{what}** {why}{} {remedy}", missing_stop(why)));
                 }
                 MessageBlock::UserMessage { input, .. } => {
                     self.user(input);

@@ -64,6 +64,8 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
         (failing(403, &[], error("No", "unsupported_country_region_territory")), 502, "access_denied", None),
         (failing(400, &[], error("No", "content_filter")), 400, "content_filter", None),
         (failing(529, &[], error("Busy", "overloaded_error")), 503, "upstream_error", Some("1")),
+        (failing(408, &[], error("Too slow", "timeout")), 408, "upstream_error", None),
+        (failing(425, &[], error("Too early", "x")), 503, "upstream_error", Some("1")),
     ];
     for (script, status, code, retry_after) in table {
         for stream in [true, false] {
@@ -80,6 +82,24 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
             assert_eq!(body["error"]["code"], code, "{what}: {body}");
             assert_eq!(server.upstream.requests().len(), 1, "{what}: the client tries again by itself");
         }
+    }
+}
+
+#[tokio::test]
+async fn sentences_of_an_error_are_divided_by_one_full_stop() {
+    for (words, joined) in [
+        ("nope", "HTTP 429: nope. Try again"),
+        ("Nope.", "HTTP 429: Nope. Try again"),
+        ("Nope!", "HTTP 429: Nope! Try again"),
+        ("请求过于频繁。", "HTTP 429: 请求过于频繁。 Try again"),
+        ("请求过于频繁", "HTTP 429: 请求过于频繁. Try again"),
+        ("wait…", "HTTP 429: wait… Try again"),
+        ("See:", "HTTP 429: See: Try again"),
+    ] {
+        let server = TestServer::start(ScriptQueue::new([failing(429, &[], error(words, "x"))])).await;
+        let body: Value = post(&server, json!({})).await.json().await.unwrap();
+        let message = body["error"]["message"].as_str().unwrap();
+        assert!(message.contains(joined), "{message}");
     }
 }
 

@@ -4,7 +4,7 @@
 use super::error_body::{self, UpstreamErrorBody};
 use super::failure_rules;
 use serde_json::Value;
-use throughline_engine::{FailureKind, UpstreamFailure};
+use throughline_engine::{FailureKind, UpstreamFailure, missing_stop};
 use throughline_wire::{UpstreamError as ReportedError, has_setting};
 
 /// Presence of tools in the request: only then can an answer be a refusal of them.
@@ -37,7 +37,7 @@ pub(crate) fn from_response(
     let mut message =
         if error.message.is_empty() { status_reason(response.status).to_owned() } else { error.message };
     if let Some(failed_generation) = error.failed_generation {
-        message = format!("{message} The model wrote: {failed_generation}");
+        message = format!("{message}{} The model wrote: {failed_generation}", missing_stop(&message));
     }
     UpstreamFailure { kind, status: Some(response.status), message, retry_after_ms }
 }

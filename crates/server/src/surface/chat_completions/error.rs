@@ -78,6 +78,9 @@ impl ErrorClass {
             ("overloaded", _) => class(503, "upstream_error", Some("upstream_error")),
             // 529 is Anthropic's way to say it.
             ("upstream_error", Some(503 | 529)) => class(503, "upstream_error", None),
+            // Clients try 408 again; 425 they do not know.
+            ("upstream_error", Some(408)) => class(408, "upstream_error", None),
+            ("upstream_error", Some(425)) => class(503, "upstream_error", None),
             ("upstream_error", Some(400..=499)) => class(400, "invalid_request_error", None),
             _ => class(502, "upstream_error", None),
         }
@@ -88,14 +91,11 @@ impl ChatErrorBody {
     /// The end of a turn that did not come to one.
     pub(crate) fn for_turn(fault: Option<&TurnFault>, status: TurnStatus) -> Self {
         if let Some(fault) = fault {
-            let sentences = [&fault.what, &fault.why, &fault.remedy];
-            let message: Vec<&str> =
-                sentences.into_iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
             let ErrorClass { status, kind, code } = ErrorClass::of(fault);
             let waits = matches!(status, 429 | 503).then(|| fault.retry_after_ms.unwrap_or(RETRY_AFTER_MS));
             let is_quota = fault.code == "insufficient_quota";
             return Self {
-                message: message.join(" "),
+                message: fault.to_string(),
                 kind: kind.to_owned(),
                 code: code.unwrap_or(&fault.code).to_owned(),
                 status,
