@@ -9,6 +9,8 @@ use http::{HeaderMap, HeaderName, StatusCode};
 
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
+/// The headers that show a key.
+pub(super) const KEY_HEADERS: [HeaderName; 3] = [AUTHORIZATION, X_API_KEY, API_KEY];
 
 /// Credential of a request.
 pub(super) enum ShownCredential {
@@ -28,7 +30,7 @@ pub(super) fn credential_of(parts: &Parts) -> Result<ShownCredential, ApiError> 
         .remedy("send one `Authorization: Bearer <key>`")
     };
     let mut credential: Option<String> = None;
-    for name in [AUTHORIZATION, X_API_KEY, API_KEY] {
+    for name in KEY_HEADERS {
         for value in parts.headers.get_all(&name) {
             let text = value.to_str().map_err(|_| ApiError::unauthenticated())?;
             let key = if name == AUTHORIZATION {
@@ -68,7 +70,7 @@ pub(super) fn check_csrf_intent(headers: &HeaderMap, signed_in_by: SignInWay) ->
         return Ok(());
     }
     let takes_forms = signed_in_by != SignInWay::Proxy;
-    let has_key = [AUTHORIZATION, X_API_KEY, API_KEY].iter().any(|name| headers.contains_key(name));
+    let has_key = KEY_HEADERS.iter().any(|name| headers.contains_key(name));
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if has_key || kind == "application/json" || (takes_forms && kind == "multipart/form-data") {

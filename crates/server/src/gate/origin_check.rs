@@ -1,6 +1,7 @@
 //! Checks of `Host` and `Origin`, and CORS. Any page in the user's browser can send requests to this machine; its
 //! permissions are decided here, before anything else.
 
+use super::credential::KEY_HEADERS;
 use crate::error::ApiError;
 use crate::net::ConnectionInfo;
 use http::header::{
@@ -64,10 +65,13 @@ impl AllowedSites {
 
     /// Lets a request in, or not.
     pub(super) fn admit(&self, parts: &Parts, key: KeyProof) -> Result<SiteAdmission, ApiError> {
-        let (host, own_host) = self.host(parts, key)?;
         let is_preflight =
             parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-        let origin = self.origin_of(parts, host, own_host, key, is_preflight)?;
+        // A page asks first, without the key, for leave to show one. The answer is that of the request with a good key; all
+        // that the page gets by it is leave to send the request, which is then judged by the key that it shows.
+        let key = if is_preflight && requests_key_header(&parts.headers) { KeyProof::Valid } else { key };
+        let (host, own_host) = self.host(parts, key)?;
+        let origin = self.origin_of(parts, host, own_host, key)?;
         // Private Network Access: a page of the internet asks whether it may reach into this network.
         if parts.headers.contains_key(REQUEST_PRIVATE_NETWORK) {
             return Err(ApiError::forbidden(
@@ -136,7 +140,6 @@ impl AllowedSites {
         host: &str,
         is_own_host: bool,
         key: KeyProof,
-        is_preflight: bool,
     ) -> Result<RequestOrigin, ApiError> {
         let refused = || {
             ApiError::forbidden("foreign_origin", "a page of another origin may not use this server")
@@ -164,12 +167,9 @@ impl AllowedSites {
                         Ok(RequestOrigin::Own)
                     }
                     Some(_) => Err(refused()),
-                    // A program with a page inside (`app://obsidian.md`, `tauri://localhost`, `null`), which has been given
-                    // the key. It asks first, without one; what it gets by that is leave to show it.
+                    // A program with a page inside (`app://obsidian.md`, `tauri://localhost`), an extension, or a page from
+                    // a file (`null`), which has been given the key.
                     None if key == KeyProof::Valid => Ok(RequestOrigin::Other(origin.clone())),
-                    None if is_preflight && is_app_origin(text) && requests_key_header(&parts.headers) => {
-                        Ok(RequestOrigin::Other(origin.clone()))
-                    }
                     None => Err(refused()),
                 }
             }
@@ -178,18 +178,13 @@ impl AllowedSites {
     }
 }
 
-/// An origin that no page of the web has. `null` is none: a page can make itself one.
-fn is_app_origin(origin: &str) -> bool {
-    let Some((scheme, _)) = origin.split_once("://") else { return false };
-    !scheme.is_empty()
-        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-        && !["http", "https", "ws", "wss", "ftp", "file"].iter().any(|web| scheme.eq_ignore_ascii_case(web))
-        && !scheme.to_ascii_lowercase().ends_with("-extension")
-}
-
+/// True if the request that a preflight asks about shows a key in a header.
 fn requests_key_header(headers: &HeaderMap) -> bool {
     let wanted = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
-    wanted.unwrap_or_default().split(',').any(|name| name.trim().eq_ignore_ascii_case("authorization"))
+    wanted
+        .unwrap_or_default()
+        .split(',')
+        .any(|name| KEY_HEADERS.iter().any(|key| name.trim().eq_ignore_ascii_case(key.as_str())))
 }
 
 /// A picture, script or form of another page: browsers send no origin with some of them, but say where they come from. Going
@@ -392,31 +387,52 @@ mod tests {
     }
 
     #[test]
-    fn a_program_with_a_page_inside_may_ask_for_leave_to_show_a_key() {
-        let leave = |origin, wanted| {
-            let (parts, ()) = Request::builder()
-                .method(Method::OPTIONS)
-                .header("host", "localhost:8787")
-                .header("origin", origin)
-                .header("access-control-request-method", "POST")
-                .header("access-control-request-headers", wanted)
-                .body(())
-                .unwrap()
-                .into_parts();
-            let admitted = AllowedSites::of(&ServerSettings::default()).admit(&parts, KeyProof::Absent);
-            matches!(admitted, Ok(SiteAdmission::Preflight(RequestOrigin::Other(_))))
+    fn a_preflight_is_answered_as_the_request_that_it_asks_about() {
+        let admitted = |origin: &str, host: &str, method: Method, more: &[(&str, &str)], key| {
+            let settings = ServerSettings {
+                origins: vec!["https://page.example.com".into()],
+                ..ServerSettings::default()
+            };
+            let mut request = Request::builder().method(method).header("host", host).header("origin", origin);
+            for (name, value) in more {
+                request = request.header(*name, *value);
+            }
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            match AllowedSites::of(&settings).admit(&parts, key) {
+                Ok(SiteAdmission::Request(origin) | SiteAdmission::Preflight(origin)) => Ok(origin),
+                Err(error) => Err(error.code),
+            }
         };
-        assert!(leave("app://obsidian.md", "authorization,content-type"));
-        assert!(leave("tauri://localhost", "Content-Type, Authorization"));
-        for (origin, wanted) in [
-            ("app://obsidian.md", "content-type"),
-            ("null", "authorization"),
-            ("https://evil.example", "authorization"),
-            ("file://", "authorization"),
-            ("chrome-extension://abc", "authorization"),
-            ("://x", "authorization"),
+        let (here, docker) = ("localhost:8787", "host.docker.internal:8787");
+        // Origin, host, admitted with a key in a header, admitted without: with a cookie or nothing.
+        for (origin, host, with_key, without) in [
+            ("http://localhost:8787", here, true, true),
+            ("https://page.example.com", here, true, true),
+            ("https://evil.example", here, false, false),
+            ("http://localhost:3000", here, false, false),
+            ("app://obsidian.md", here, true, false),
+            ("tauri://localhost", here, true, false),
+            ("null", here, true, false),
+            ("file://", here, true, false),
+            ("chrome-extension://abc", here, true, false),
+            ("moz-extension://abc", here, true, false),
+            ("null", docker, true, false),
+            ("https://evil.example", docker, false, false),
+            ("http://evil.example", "evil.example", false, false),
         ] {
-            assert!(!leave(origin, wanted), "{origin} {wanted}");
+            for (shown, key, asked, expected) in [
+                (Some(("authorization", "Bearer k")), KeyProof::Valid, "authorization", with_key),
+                (Some(("x-api-key", "k")), KeyProof::Valid, "content-type, X-Api-Key", with_key),
+                (Some(("cookie", "session=k")), KeyProof::Absent, "content-type", without),
+                (None, KeyProof::Absent, "", without),
+            ] {
+                let request = admitted(origin, host, Method::POST, shown.as_slice(), key);
+                let preflight =
+                    [("access-control-request-method", "POST"), ("access-control-request-headers", asked)];
+                let preflight = admitted(origin, host, Method::OPTIONS, &preflight, KeyProof::Absent);
+                assert_eq!(preflight, request, "{origin} {host} {shown:?}");
+                assert_eq!(request.is_ok(), expected, "{origin} {host} {shown:?}: {request:?}");
+            }
         }
     }
 
