@@ -212,9 +212,7 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Invalid { field, .. } => Self::bad_request("invalid_value", message).param(field),
             StoreError::Exists { .. } => Self::conflict("exists", message),
-            StoreError::OverLimit { limit, .. } => {
-                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "over_limit", message).param(limit)
-            }
+            StoreError::OverLimit { limit, max } => over_limit(limit, max),
             StoreError::DiskFull { .. } => disk_full(message),
             StoreError::Busy { limit, .. } => Self::unavailable("busy", message, 1)
                 .param(limit)
@@ -231,14 +229,51 @@ impl From<BlobError> for ApiError {
     fn from(error: BlobError) -> Self {
         let message = error.to_string();
         match error {
-            BlobError::OverLimit { .. } => {
-                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).param("file_bytes_max")
+            // A server's folder of files has the limit of its uploads, whatever way a file comes.
+            BlobError::OverLimit { max } => {
+                let message =
+                    format!("a picture or file has at most {} (`upload_bytes_max`)", size_text(max));
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message)
+                    .param("upload_bytes_max")
+                    .with_extra("limit", max)
+                    .remedy("send a smaller one, or raise `upload_bytes_max` of [server.limits]")
             }
             BlobError::Full(_) => disk_full(message),
             BlobError::Store(error) => error.into(),
             error => Self::internal(error),
         }
     }
+}
+
+/// 413: a limit of the store (docs/store.md), which no setting changes.
+fn over_limit(limit: &'static str, max: u64) -> ApiError {
+    let amount = if limit.contains("_bytes") { size_text(max) } else { max.to_string() };
+    let error = ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "over_limit",
+        format!("over the limit of {amount} (`{limit}`)"),
+    )
+    .param(limit);
+    let remedy = match limit {
+        "folder_chars_max" | "tag_chars_max" | "search_chars_max" => "make it shorter",
+        "tags_max" => "take another tag off first",
+        "shares_max" => "take back links that are no longer needed (DELETE /v1/shares/{share_id})",
+        "conversation_turns_max" => "go on in a new conversation",
+        "document_bytes_max" => "make it smaller",
+        "documents_max" => "delete one that is no longer needed",
+        "keys_max" => "revoke keys that are no longer used",
+        "people_max" => "add somebody who was removed again, by the same name",
+        "user_files_bytes_max" => "delete files that are no longer needed (DELETE /v1/files/{file_id})",
+        _ => return error,
+    };
+    error.remedy(remedy)
+}
+
+/// An amount of bytes in the largest unit that leaves no fraction.
+fn size_text(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let whole = units.into_iter().find(|(_, shift)| bytes >> shift > 0 && bytes.trailing_zeros() >= *shift);
+    whole.map_or_else(|| format!("{bytes} bytes"), |(unit, shift)| format!("{} {unit}", bytes >> shift))
 }
 
 fn disk_full(message: String) -> ApiError {
@@ -317,4 +352,57 @@ pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
         format!("{} does not take {method}", uri.path()),
     )
     .remedy("GET /v1/openapi.json lists what there is")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use throughline_store::CatalogLimits;
+
+    fn page(name: &str) -> String {
+        std::fs::read_to_string(format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
+    #[test]
+    fn a_limit_in_an_answer_is_documented_by_its_name_and_has_a_remedy() {
+        let limits = serde_json::to_value(CatalogLimits::default()).unwrap();
+        let mut fields: BTreeSet<&str> = limits.as_object().unwrap().keys().map(String::as_str).collect();
+        let store_page = page("store.md");
+        let rows = store_page.lines().filter_map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let name = cells.first()?.strip_prefix('`')?.strip_suffix('`')?;
+            (cells.len() == 4).then(|| (name.to_owned(), cells[3].to_owned()))
+        });
+        for (name, effect) in rows {
+            let Some(field) = fields.take(name.as_str()) else { continue };
+            let refused = effect == "refused" || effect == "no further turn";
+            let field: &'static str = field.to_owned().leak();
+            let error = ApiError::from(StoreError::OverLimit { limit: field, max: 1 << 20 });
+            assert_eq!(error.remedy.is_some(), refused, "{field}: {effect}");
+            assert_eq!((error.status.as_u16(), error.param.as_deref()), (413, Some(field)));
+            assert!(error.message.contains(&format!("`{field}`")), "{}", error.message);
+        }
+        assert_eq!(fields, BTreeSet::new(), "limits without a row in docs/store.md");
+
+        let error = ApiError::from(BlobError::OverLimit { max: 32 << 20 });
+        assert_eq!(error.message, "a picture or file has at most 32 MiB (`upload_bytes_max`)");
+        let setting = error.param.unwrap();
+        assert!(page("configuration.md").contains(&format!("| `{setting}` |")), "{setting} is no setting");
+        assert!(error.remedy.unwrap().contains(&setting));
+    }
+
+    #[test]
+    fn sizes_are_in_the_largest_whole_unit() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1_500, "1500 bytes"),
+            (16 << 10, "16 KiB"),
+            (32 << 20, "32 MiB"),
+            (2 << 30, "2 GiB"),
+            (1_536 << 10, "1536 KiB"),
+        ] {
+            assert_eq!(size_text(bytes), text);
+        }
+    }
 }

@@ -329,18 +329,11 @@ fn read_chunks(file: tokio::fs::File) -> impl Stream<Item = std::io::Result<Byte
 
 fn blob_error(error: BlobError) -> ApiError {
     match error {
-        BlobError::OverLimit { max } => ApiError::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "file_too_large",
-            format!("a file has at most {max} bytes"),
-        )
-        .with_extra("limit", max),
-        BlobError::Store(error) => error.into(),
         BlobError::Full(error) => {
             tracing::error!(%error, "the disk is full");
             ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", "there is no room for files")
         }
-        error => ApiError::internal(error),
+        error => error.into(),
     }
 }
 

@@ -76,6 +76,25 @@ async fn text_has_a_limit_of_its_own_however_it_is_divided() {
     }
 }
 
+#[tokio::test]
+async fn a_picture_over_the_limit_is_refused_with_the_settings_name_and_its_value() {
+    let limits = ServerLimits { upload_bytes_max: 1 << 20, ..ServerLimits::default() };
+    let replies = ScriptQueue::new([ModelScript::new().say("A cat.")]);
+    let server = TestServer::start_with(replies, |builder| builder, limits).await;
+    let (status, said) = server.post("/v1/chat/completions", chat(&[picture((1 << 20) + 1)], "Look")).await;
+    let error = &said["error"];
+    assert_eq!(
+        (status, &error["code"], &error["param"]),
+        (413, &json!("file_too_large"), &json!("upload_bytes_max")),
+        "{said}"
+    );
+    assert_eq!(error["message"], "a picture or file has at most 1 MiB (`upload_bytes_max`)");
+    assert_eq!(error["remedy"], "send a smaller one, or raise `upload_bytes_max` of [server.limits]");
+    assert_eq!(server.get("/v1/files").await.1["items"], json!([]), "nothing of it stays");
+    let (status, said) = server.post("/v1/chat/completions", chat(&[picture(1 << 20)], "Look")).await;
+    assert_eq!((status, &said["choices"][0]["message"]["content"]), (200, &json!("A cat.")), "{said}");
+}
+
 /// As much as models with a million tokens read.
 #[tokio::test]
 async fn a_chat_of_five_megabytes_reaches_the_model_whole() {

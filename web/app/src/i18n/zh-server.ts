@@ -292,6 +292,21 @@ export const SENTENCES: Table = {
     "服务器停止运行，回复没有完成。已显示的内容会保留。",
   "the turn could not be logged": "这一轮无法写入日志，因此没有开始。",
 
+  // 上限
+  "send a smaller one, or raise `upload_bytes_max` of [server.limits]":
+    "请发送小一些的文件，或调大 [server.limits] 的 `upload_bytes_max`。",
+  "make it shorter": "请缩短。",
+  "take another tag off first": "请先去掉一个标签。",
+  "take back links that are no longer needed (DELETE /v1/shares/{share_id})":
+    "请撤销不再需要的链接（DELETE /v1/shares/{share_id}）。",
+  "go on in a new conversation": "请在新对话中继续。",
+  "make it smaller": "请减小内容。",
+  "delete one that is no longer needed": "请删除一个不再需要的。",
+  "revoke keys that are no longer used": "请吊销不再使用的密钥。",
+  "add somebody who was removed again, by the same name": "可以用原来的名称重新添加已移除的人。",
+  "delete files that are no longer needed (DELETE /v1/files/{file_id})":
+    "请删除不再需要的文件（DELETE /v1/files/{file_id}）。",
+
   // 为什么
   "No upstream is configured for this agent.": "这个智能体没有配置上游。",
   "The connection ended without the protocol's end marker.": "连接在收到协议的结束标记之前就断开了。",

@@ -284,7 +284,8 @@ async fn begin(
                 all_of(store.clone(), move || store.stats())
             }
         };
-        let blobs = BlobFolder::open(dir.join("blobs"), BlobLimits::default()).await.unwrap();
+        let files = BlobLimits { file_bytes_max: limits.upload_bytes_max.into() };
+        let blobs = BlobFolder::open(dir.join("blobs"), files).await.unwrap();
         let builder = Throughline::builder()
             .upstream(at)
             .observer(telemetry.clone())
