@@ -59,7 +59,8 @@ pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
     if let Some(Err(error)) = request.group.as_ref().map(ProgramGroup::enter) {
         return exit_failed(format_args!("its control group cannot be entered: {error}"));
     }
-    set_rlimits(&request.limits);
+    let user = request.user.as_ref().map_or_else(getuid, |user| Uid::from_raw(user.uid));
+    set_rlimits(&request.limits, user);
     // The first to go if memory runs out for all.
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
     let _ = set_no_new_privs(true);
@@ -122,17 +123,39 @@ fn drop_capabilities() {
 }
 
 /// Sets the limits. One that cannot be set stays as it is, for example because it is lower already.
-fn set_rlimits(limits: &ProcessLimits) {
-    let running = system_task_count();
+fn set_rlimits(limits: &ProcessLimits, user: Uid) {
+    // Root is not bound by it, so what root runs need not be looked for.
+    let of_user = if user.is_root() { None } else { user_task_count(user) };
+    let running = of_user.or_else(system_task_count);
     let hard_limit = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
     let _ = setrlimit(Resource::Core, hard_limit(0));
     let _ = setrlimit(Resource::Data, hard_limit(limits.memory_bytes_max));
     let _ = setrlimit(Resource::Fsize, hard_limit(limits.file_bytes_max));
     let _ = setrlimit(Resource::Nofile, hard_limit(limits.open_files_max));
     if let Some(running) = running {
-        // It counts everything that our user runs, of which all that runs is a bound.
+        // It counts everything that the user runs. Where that cannot be counted, all that runs is a bound.
         let _ = setrlimit(Resource::Nproc, hard_limit(running.saturating_add(limits.processes_max)));
     }
+}
+
+/// Processes and threads of which this is the real user, as the system counts them for its limit.
+///
+/// Not by the owner of `/proc/PID`: that is the effective user, and root for a process that may not be dumped, as this one.
+fn user_task_count(user: Uid) -> Option<u64> {
+    let processes = std::fs::read_dir("/proc").ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    // One that has ended meanwhile has no file any more.
+    let statuses = processes.filter_map(|process| std::fs::read_to_string(process.join("status")).ok());
+    Some(statuses.map(|status| task_count_in(&status, user)).sum())
+}
+
+/// Threads of a process if this is its real user, by its `status` in `/proc`.
+fn task_count_in(status: &str, user: Uid) -> u64 {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    let real_user = field("Uid:").split_whitespace().next().and_then(|uid| uid.parse().ok());
+    if real_user != Some(user.as_raw()) {
+        return 0;
+    }
+    field("Threads:").trim().parse().unwrap_or(1)
 }
 
 /// Processes and threads on this machine.
@@ -233,5 +256,30 @@ pub(super) fn probe() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => exit_failed(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_count_for_the_real_user_of_their_process() {
+        let status = |uids: &str, threads: &str| {
+            format!("Name:\tx\nUmask:\t0022\nUid:\t{uids}\nGid:\t0\t0\t0\t0\nThreads:\t{threads}\n")
+        };
+        for (status, expected) in [
+            (status("1000\t1000\t1000\t1000", "7"), 7),
+            // Setuid, either way.
+            (status("1000\t0\t0\t0", "2"), 2),
+            (status("0\t1000\t1000\t1000", "2"), 0),
+            (status("10000\t10000\t10000\t10000", "3"), 0),
+            ("Name:\tx\n".to_owned(), 0),
+            (String::new(), 0),
+        ] {
+            assert_eq!(task_count_in(&status, Uid::from_raw(1000)), expected, "{status}");
+        }
+        // Whoever runs this test runs at least the test itself.
+        assert!(user_task_count(getuid()).is_some_and(|count| count > 0));
     }
 }

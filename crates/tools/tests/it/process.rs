@@ -316,6 +316,35 @@ async fn it_uses_no_more_than_it_may() {
 }
 
 #[tokio::test]
+async fn others_than_root_may_have_so_many_processes_besides_what_they_run_already() {
+    if rustix::process::geteuid().as_raw() != 0 {
+        println!("skipped: only root can become another user");
+        return;
+    }
+    // A user of its own, who runs nothing else.
+    let run_as = RunAs::from_setting("61742");
+    let spawn_context = SpawnContext { helper: Some(helper()), run_as, ..SpawnContext::of_this_process() };
+    let start = |script: &str| {
+        let path = spawn_context.find_program("sh").unwrap();
+        let mut program = ProgramSpec::new(path, &spawn_context).argument("-c").argument(script);
+        program.limits = ProcessLimits { processes_max: 60, ..ProcessLimits::default() };
+        program.sandbox.mode = SandboxMode::Off;
+        program.start().unwrap()
+    };
+    let limit = "grep '^Max processes' /proc/self/limits; read -r line";
+    let mut first = start(limit);
+    let line = first_line(&mut first).await;
+    assert_eq!(line.split_whitespace().nth(2), Some("60"), "{line}");
+    // The shell that still runs counts, and none of the machine's other processes.
+    let mut second = start(limit);
+    let line = first_line(&mut second).await;
+    assert_eq!(line.split_whitespace().nth(2), Some("61"), "{line}");
+    for mut running in [first, second] {
+        running.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn without_a_network_no_socket_is_opened_and_a_pair_of_pipes_still_is() {
     let probe = helper().probe().await.unwrap();
     if let Some(why) = probe.cannot_deny_sockets {
