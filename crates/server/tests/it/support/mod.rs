@@ -284,7 +284,7 @@ async fn begin(
                 all_of(store.clone(), move || store.stats())
             }
         };
-        let files = BlobLimits { file_bytes_max: limits.upload_bytes_max.into() };
+        let files = BlobLimits { file_bytes_max: limits.upload_bytes_max };
         let blobs = BlobFolder::open(dir.join("blobs"), files).await.unwrap();
         let builder = Throughline::builder()
             .upstream(at)
