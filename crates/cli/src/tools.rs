@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Instant;
-use throughline::Agent;
 use throughline::config::AppSettings;
 use throughline::views::ToolDescription;
-use throughline_engine::{Effect, PolicyDecision, RememberedDecision};
+use throughline::{Agent, decision_in_words};
+use throughline_engine::{ApprovalDecision, Effect, PolicyDecision, RememberedDecision};
 use throughline_tools::{
     AgentCallable, DiscoveredTool, RegisteredTool, RunsOn, SourceAddition, ToolAvailability, ToolExecutor,
     ToolInvocation, ToolRegistry, WithheldReason,
@@ -296,7 +296,7 @@ fn allowed_by_person(name: &str, arguments: &CallArguments) -> Result<bool, CliF
     );
     let mut line = String::new();
     io::stdin().read_line(&mut line).map_err(|error| messages::input_failed(&error))?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(decision_in_words(&line) == Some(ApprovalDecision::Approve))
 }
 
 fn print_outcome(outcome: &CallOutcome, elapsed: &str, json: bool) -> io::Result<()> {

@@ -134,9 +134,13 @@ impl BodyStatus {
 /// 413 with the limit's name.
 pub(super) fn body_too_large(limits: BodyLimits) -> ApiError {
     let BodyLimits { bytes_max, name, .. } = limits;
+    let remedy = match name {
+        "upload_bytes_max" => format!("send a smaller one, or raise `{name}` of [server.limits]"),
+        _ => format!("raise `{name}` of [server.limits], or upload files first (POST /v1/files)"),
+    };
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, name, format!("the body is larger than {bytes_max} bytes"))
         .with_extra("bytes_max", bytes_max)
-        .remedy(format!("raise `{name}` of [server.limits], or upload files first (POST /v1/files)"))
+        .remedy(remedy)
 }
 
 /// A body that breaks off where it goes over a bound.

@@ -384,6 +384,7 @@ export const SENTENCES: Table = {
   "begin another one with it: POST /v1/turns": "请用这条消息开始新的一轮。",
   "close those that nobody reads, or follow several turns over one WebSocket (/v1/ws)": "请关闭不用的页面。",
   "what was said is in its conversation: GET /v1/conversations": "内容还在对话里。",
+  "answer each question by its id, or leave the field out": "请按编号逐个答复，或去掉这个字段。",
   "the question is still open": "这个问题仍在等待答复。",
   "GET /v1/models lists them": "请从列出的模型中选择。",
   "upload it again": "请重新上传。",

@@ -36,7 +36,9 @@ function kindOf(tests: unknown): RememberedRowText["arguments"] {
 
 export function isMatch(row: RememberedRowText, words: string): boolean {
   const wanted = folded(words.trim());
-  return [row.tool, row.detail, row.question].some((text) => text !== undefined && folded(text).includes(wanted));
+  return [row.tool, row.detail, row.question].some(
+    (text) => text !== undefined && folded(text).includes(wanted),
+  );
 }
 
 function textOf(value: unknown): string | undefined {
