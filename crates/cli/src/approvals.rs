@@ -1,33 +1,39 @@
 //! Answers to approvals that always hold, of the person at this machine: in the store, whoever has it open, so that the
 //! command, the API and the page show and revoke the same ones.
+//!
+//! Earlier releases kept them in a file. It counts as long as it is there, and takes answers where no store can be made. What is
+//! in it moves into the store of the data folder with the first program that can do so.
 
 use crate::data_dir;
 use crate::exit::CliFailure;
 use crate::messages;
-use crate::serve::store::{self, ServerStorage};
+use crate::serve::store::{self, OpenStoreError, ServerStorage};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::time::Duration;
 use throughline::approval_store::{
     ApprovalStore, ApprovalStoreError, ApprovalStores, FileApprovalStore, InMemoryApprovalStore,
-    StoredApproval,
+    STORED_APPROVALS_MAX, StoredApproval,
 };
-use throughline::config::StoreSettings;
-use throughline_engine::RememberedDecision;
+use throughline::config::{StoreBackend, StoreSettings};
+use throughline_engine::{ApprovalDecision, RememberedDecision};
 use throughline_server::{CatalogApprovals, LOCAL_USER};
-use throughline_store::{Catalog, SqliteEditor};
+use throughline_store::{PostgresOpenError, PostgresReader, SqliteEditor, SqliteFileState};
 use tokio::runtime::Handle;
+
+/// Numbers of answers in the file begin here, so that none of them is one of the store.
+const FILE_NUMBERS: u64 = 1 << 32;
+/// How often, and how far apart, a store is looked for that somebody else is just making.
+const MAKING_TRIES: u32 = 20;
+const MAKING_PAUSE: Duration = Duration::from_millis(50);
 
 /// The store of these settings; for this run only where there is no folder for one. Made inside a runtime.
 pub(crate) fn permanent(settings: &StoreSettings) -> Arc<dyn ApprovalStore> {
     if store::file_of(settings).is_none() && !store::is_database(settings) {
         return Arc::new(InMemoryApprovalStore::default());
     }
-    Arc::new(PermanentApprovals {
-        settings: settings.clone(),
-        runtime: Handle::current(),
-        opened: OnceLock::new(),
-    })
+    Arc::new(PermanentApprovals { settings: settings.clone(), runtime: Handle::current() })
 }
 
 /// All of them.
@@ -58,6 +64,16 @@ pub(crate) async fn remove(
     blocking(store, move |store| store.remove(number)).await
 }
 
+/// Moves the file of earlier releases into the store of a server.
+///
+/// # Errors
+/// The file cannot be read, or the store not written. The file stays.
+pub(crate) async fn adopt_file(settings: &StoreSettings, storage: &ServerStorage) -> Result<(), CliFailure> {
+    let Some(file) = adoptable_file(settings) else { return Ok(()) };
+    let store = CatalogApprovals::new(storage.catalog()).for_user(Some(LOCAL_USER));
+    blocking(&store, move |store| adopt(&file, store)).await
+}
+
 /// Stores block their thread.
 async fn blocking<T: Send + 'static>(
     store: &Arc<dyn ApprovalStore>,
@@ -69,42 +85,51 @@ async fn blocking<T: Send + 'static>(
     ended.map_err(|error| messages::memory(&error))
 }
 
-/// Moves the file in which earlier releases had them into the store.
-///
-/// # Errors
-/// The file cannot be read, or the store not written. The file stays.
-pub(crate) async fn adopt_file(folder: &Path, catalog: Arc<dyn Catalog>) -> Result<(), CliFailure> {
-    if !folder.join(data_dir::REMEMBERED_FILE).exists() {
-        return Ok(());
-    }
-    let (folder, store) = (folder.to_owned(), of_catalog(catalog));
-    blocking(&store, move |store| adopt(&folder, store)).await
+/// The file of earlier releases, if it is there or nobody can say.
+fn former_file() -> Option<FormerFile> {
+    let path = data_dir::folder()?.join(data_dir::REMEMBERED_FILE);
+    path.try_exists().unwrap_or(true).then(|| FormerFile(FileApprovalStore::at(path)))
 }
 
-fn adopt(folder: &Path, store: &dyn ApprovalStore) -> Result<(), ApprovalStoreError> {
-    let path = folder.join(data_dir::REMEMBERED_FILE);
-    for StoredApproval { at_ms, answer, .. } in FileApprovalStore::at(&path).all()? {
+/// The same, if it belongs into this store: the file was one for all stores, and another one than that of the data folder is
+/// perhaps for a moment only.
+fn adoptable_file(settings: &StoreSettings) -> Option<FormerFile> {
+    former_file().filter(|_| settings.backend == StoreBackend::DataFolder)
+}
+
+struct FormerFile(FileApprovalStore);
+
+impl FormerFile {
+    /// With numbers that are none of the store.
+    fn all(&self) -> Result<Vec<StoredApproval>, ApprovalStoreError> {
+        let mut stored = self.0.all()?;
+        stored.iter_mut().for_each(|stored| stored.number += FILE_NUMBERS);
+        Ok(stored)
+    }
+}
+
+/// Moves what is in the file. What the store says about the same calls stays if it is newer, or a denial.
+fn adopt(file: &FormerFile, store: &dyn ApprovalStore) -> Result<(), ApprovalStoreError> {
+    let stored = store.all()?;
+    let is_missing = |former: &StoredApproval| {
+        !stored.iter().any(|stored| {
+            stored.answer.is_about_same_calls(&former.answer)
+                && (stored.answer.decision == ApprovalDecision::Deny || stored.at_ms >= former.at_ms)
+        })
+    };
+    let moved: Vec<StoredApproval> = file.all()?.into_iter().filter(is_missing).collect();
+    // The oldest go first, as they would have.
+    let surplus = (stored.len() + moved.len()).saturating_sub(STORED_APPROVALS_MAX).min(moved.len());
+    for StoredApproval { at_ms, answer, .. } in moved.into_iter().skip(surplus) {
         store.save(answer, at_ms)?;
     }
-    match std::fs::remove_file(&path) {
-        // Another command was quicker.
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(ApprovalStoreError::File { path, why: error.to_string() })
-        }
-        _ => Ok(()),
-    }
+    file.0.delete()
 }
 
-/// Inside a runtime.
-fn of_catalog(catalog: Arc<dyn Catalog>) -> Arc<dyn ApprovalStore> {
-    CatalogApprovals::new(catalog).for_user(Some(LOCAL_USER))
-}
-
-/// Opened when it is first needed, and made when there is first something to keep.
+/// Opened for each access: whatever happens to the store in between, none goes to an old one.
 struct PermanentApprovals {
     settings: StoreSettings,
     runtime: Handle,
-    opened: OnceLock<Arc<dyn ApprovalStore>>,
 }
 
 impl fmt::Debug for PermanentApprovals {
@@ -113,59 +138,106 @@ impl fmt::Debug for PermanentApprovals {
     }
 }
 
+/// What a store is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StoreAccess {
+    Read,
+    /// One that is not there is no reason to make it.
+    Revoke,
+    Add,
+}
+
 impl PermanentApprovals {
-    /// `None` = there is no store yet.
-    fn existing(&self) -> Result<Option<Arc<dyn ApprovalStore>>, ApprovalStoreError> {
-        let former_file = || data_dir::folder().map(|folder| folder.join(data_dir::REMEMBERED_FILE));
-        if self.opened.get().is_none()
-            && store::is_absent(&self.settings)
-            && !former_file().is_some_and(|file| file.exists())
-        {
-            return Ok(None);
+    /// Runs this on the answers in the store; `None` = there is no store yet.
+    fn in_store<T>(
+        &self,
+        access: StoreAccess,
+        run: impl FnOnce(&dyn ApprovalStore) -> Result<T, ApprovalStoreError>,
+    ) -> Result<Option<T>, ApprovalStoreError> {
+        let _inside = self.runtime.enter();
+        let of_catalog = |catalog| CatalogApprovals::new(catalog).for_user(Some(LOCAL_USER));
+        if let Some(file) = store::file_of(&self.settings) {
+            return match self.editor(&file, access)? {
+                None => Ok(None),
+                Some(editor) => run(&*of_catalog(Arc::new(editor))).map(Some),
+            };
         }
-        self.open().map(Some)
+        if access == StoreAccess::Read {
+            return match self.runtime.block_on(database_reader(&self.settings))? {
+                None => Ok(None),
+                Some(reader) => run(&*of_catalog(Arc::new(reader))).map(Some),
+            };
+        }
+        let storage = self.runtime.block_on(ServerStorage::open(&self.settings)).map_err(open_error)?;
+        let result = run(&*of_catalog(storage.catalog()));
+        self.runtime.block_on(storage.store.close());
+        result.map(Some)
     }
 
-    fn open(&self) -> Result<Arc<dyn ApprovalStore>, ApprovalStoreError> {
-        if let Some(opened) = self.opened.get() {
-            return Ok(opened.clone());
+    /// The file of the store, beside whoever has it open. One of an earlier release is brought up to date.
+    fn editor(&self, file: &Path, access: StoreAccess) -> Result<Option<SqliteEditor>, ApprovalStoreError> {
+        for _ in 0..MAKING_TRIES {
+            match SqliteEditor::open(file).map_err(store_error)? {
+                SqliteFileState::Ready(editor) => return Ok(Some(editor)),
+                SqliteFileState::Absent if access != StoreAccess::Add => return Ok(None),
+                SqliteFileState::Absent | SqliteFileState::Older => {}
+            }
+            match self.runtime.block_on(ServerStorage::open(&self.settings)) {
+                Ok(storage) => self.runtime.block_on(storage.store.close()),
+                Err(OpenStoreError::InUse(_)) => std::thread::sleep(MAKING_PAUSE),
+                Err(error) => return Err(open_error(error)),
+            }
         }
-        let opening = async { open_catalog(&self.settings).await.map(of_catalog) };
-        let opened = self
-            .runtime
-            .block_on(opening)
-            .map_err(|failure| ApprovalStoreError::Store { why: failure.to_string() })?;
-        if let Some(folder) = data_dir::folder() {
-            adopt(&folder, &*opened)?;
-        }
-        Ok(self.opened.get_or_init(|| opened).clone())
+        Err(store_error(messages::store_not_ready(file)))
     }
 }
 
 impl ApprovalStore for PermanentApprovals {
     fn all(&self) -> Result<Vec<StoredApproval>, ApprovalStoreError> {
-        self.existing()?.map_or(Ok(Vec::new()), |store| store.all())
+        let stored = self.in_store(StoreAccess::Read, |store| {
+            if let Some(file) = adoptable_file(&self.settings) {
+                // If it cannot be moved, it goes on counting where it is.
+                let _ = adopt(&file, store);
+            }
+            store.all()
+        })?;
+        let mut all = former_file().map_or(Ok(Vec::new()), |file| file.all())?;
+        all.extend(stored.unwrap_or_default());
+        Ok(all)
     }
 
     fn save(&self, answer: RememberedDecision, at_ms: i64) -> Result<(), ApprovalStoreError> {
-        self.open()?.save(answer, at_ms)
+        let stored = self.in_store(StoreAccess::Add, |store| store.save(answer.clone(), at_ms));
+        let Err(error) = stored else { return Ok(()) };
+        // On a network file system there is no store, and an answer all the same.
+        let folder = data_dir::folder().ok_or_else(|| error.clone())?;
+        let file = FileApprovalStore::at(folder.join(data_dir::REMEMBERED_FILE));
+        file.save(answer, at_ms).map_err(|_| error)
     }
 
     fn remove(&self, number: u64) -> Result<Option<StoredApproval>, ApprovalStoreError> {
-        self.existing()?.map_or(Ok(None), |store| store.remove(number))
+        if let Some(in_file) = number.checked_sub(FILE_NUMBERS) {
+            let removed = former_file().map_or(Ok(None), |file| file.0.remove(in_file))?;
+            return Ok(removed.map(|removed| StoredApproval { number, ..removed }));
+        }
+        self.in_store(StoreAccess::Revoke, |store| store.remove(number)).map(Option::flatten)
     }
 }
 
-/// The catalog, beside a server that may have it open.
-async fn open_catalog(settings: &StoreSettings) -> Result<Arc<dyn Catalog>, CliFailure> {
-    let Some(file) = store::file_of(settings) else {
-        return Ok(ServerStorage::open(settings).await?.catalog());
-    };
-    if let Ok(editor) = SqliteEditor::open(&file) {
-        return Ok(Arc::new(editor));
+/// `None` = there is no store in the database yet.
+async fn database_reader(settings: &StoreSettings) -> Result<Option<PostgresReader>, ApprovalStoreError> {
+    let StoreBackend::Postgres(url) = &settings.backend else { return Ok(None) };
+    match PostgresReader::open(url).await {
+        Ok(reader) => Ok(Some(reader)),
+        Err(PostgresOpenError::NoStore) => Ok(None),
+        Err(error) => Err(store_error(messages::no_database(&store::without_secrets(url), &error))),
     }
-    // It is not there yet, or of an earlier release: opened once, it is as it should be.
-    ServerStorage::open(settings).await?.store.close().await;
-    let editor = SqliteEditor::open(&file).map_err(|error| messages::no_store(&error))?;
-    Ok(Arc::new(editor))
+}
+
+fn open_error(error: OpenStoreError) -> ApprovalStoreError {
+    store_error(CliFailure::from(error))
+}
+
+fn store_error(error: impl fmt::Display) -> ApprovalStoreError {
+    ApprovalStoreError::Store { why: error.to_string() }
 }

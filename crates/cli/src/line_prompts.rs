@@ -153,7 +153,7 @@ impl LinePrompter {
             return Ok(Some(decide(ApprovalResponse::approve())));
         }
         match word {
-            "A" | "all" => Ok(Some(DialogReply::ApproveAll)),
+            "A" | "all" if rest.is_empty() => Ok(Some(DialogReply::ApproveAll)),
             "a" if rest.is_empty() => Ok(Some(decide(ApprovalResponse::approve()))),
             "d" | "n" | "N" | "no" | "" => {
                 Ok(Some(decide(ApprovalResponse::from_decision(ApprovalDecision::Deny, reason()))))

@@ -45,16 +45,17 @@ pub(crate) async fn run(args: &ToolsArgs) -> CommandResult {
         ToolsCommand::Approve { name } => pins::approve(name),
         ToolsCommand::Show { name, choice, json } => {
             let settings = setup::load_settings(choice)?;
+            // What the definition says needs no answers of people.
+            let rules = if *json { None } else { Some(CallRules::of(&settings).await?) };
             let tools = setup::ToolSources::open(choice, &settings).await?;
-            let rules = CallRules::of(&settings).await?;
-            let ended = show_tool(find_tool(&tools.registry(), name)?, &rules, *json);
+            let ended = show_tool(find_tool(&tools.registry(), name)?, rules.as_ref());
             tools.close().await;
             ended
         }
         ToolsCommand::Call { name, arguments, choice, approve, json } => {
             let settings = setup::load_settings(choice)?;
-            let tools = setup::ToolSources::open(choice, &settings).await?;
             let rules = CallRules::of(&settings).await?;
+            let tools = setup::ToolSources::open(choice, &settings).await?;
             let output_bytes_max = rules.agent.limits.over(settings.limits.turn).output_bytes_max;
             let call = ManualToolCall { name, arguments, output_bytes_max, approve: *approve, json: *json };
             let ended = call_tool(&tools.registry(), &rules, call).await;
@@ -92,9 +93,9 @@ fn find_tool<'a>(registry: &'a ToolRegistry, name: &str) -> Result<&'a Arc<Regis
 
 async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
     let settings = setup::load_settings(choice)?;
+    let CallRules { agent, remembered } = CallRules::of(&settings).await?;
     let tools = setup::ToolSources::open(choice, &settings).await?;
     let registry = tools.registry();
-    let CallRules { agent, remembered } = CallRules::of(&settings).await?;
     let offer =
         agent.select_tools(&registry, &settings.user, None, None).map_err(|error| messages::setup(&error))?;
     let printed = if json {
@@ -145,13 +146,15 @@ async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
     Ok(CliExit::Done)
 }
 
-fn show_tool(tool: &RegisteredTool, rules: &CallRules<'_>, json: bool) -> CommandResult {
-    let printed = if json {
-        crate::output::json_line(&ToolDescription::new(tool, &callable_verdict(tool)))
-    } else {
-        let no_arguments = CallArguments::from_value(Value::Object(Default::default()));
-        let policy = CallPolicy::from(&rules.decide(tool, &no_arguments));
-        crate::output::text(&tool_page(tool, policy))
+/// For people under these rules; without any, as JSON.
+fn show_tool(tool: &RegisteredTool, rules: Option<&CallRules<'_>>) -> CommandResult {
+    let printed = match rules {
+        None => crate::output::json_line(&ToolDescription::new(tool, &callable_verdict(tool))),
+        Some(rules) => {
+            let no_arguments = CallArguments::from_value(Value::Object(Default::default()));
+            let policy = CallPolicy::from(&rules.decide(tool, &no_arguments));
+            crate::output::text(&tool_page(tool, policy))
+        }
     };
     printed.map_err(|error| messages::output_failed(&error))?;
     Ok(CliExit::Done)

@@ -72,8 +72,8 @@ pub use memory::{MemoryLimits, MemoryLog};
 // Log and catalog in one SQLite file, and commands beside a server that has it open.
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    LastShutdown, SqliteEditor, SqliteFileLock, SqliteOpenError, SqliteReader, SqliteSettings, SqliteStore,
-    SyncPolicy, copy_sqlite_file, lock_sqlite_file,
+    LastShutdown, SqliteEditor, SqliteFileLock, SqliteFileState, SqliteOpenError, SqliteReader,
+    SqliteSettings, SqliteStore, SyncPolicy, copy_sqlite_file, lock_sqlite_file,
 };
 
 // Log and catalog in a PostgreSQL database.

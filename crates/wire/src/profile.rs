@@ -100,6 +100,9 @@ pub struct UpstreamProfile {
     /// A call can be forced (`tool_choice: "required"` or a name); if not, it is asked for in words, as it is after a
     /// refusal. Default true.
     pub tool_choice_required: bool,
+    /// Send `strict` of a tool that asks for it (OpenAI's formats). Default true: some servers do not know it, and others want it
+    /// of all tools or none. The driver learns from a refusal.
+    pub strict_tools: bool,
     /// A call can be forced while thinking is switched on (with DeepSeek, Kimi and DashScope it cannot). Default true; without, it
     /// is asked for in words. The driver learns from a refusal. Claude never can.
     pub tool_choice_while_thinking: bool,
@@ -175,6 +178,7 @@ impl Default for UpstreamProfile {
             fetches_images: false,
             tool_choice_none: true,
             tool_choice_required: true,
+            strict_tools: true,
             tool_choice_while_thinking: true,
             thinks_unasked: true,
             cache_control: true,

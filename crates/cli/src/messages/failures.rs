@@ -412,7 +412,20 @@ pub(crate) fn file_failed(file: &Path, error: &io::Error) -> CliFailure {
 
 /// Remembered answers cannot be read or written.
 pub(crate) fn memory(error: &throughline::approval_store::ApprovalStoreError) -> CliFailure {
-    CliFailure::usage(error.to_string(), "", "")
+    CliFailure::usage(
+        error.to_string(),
+        "",
+        tr!(
+            "a denial may be among them, so nothing is run without them: `throughline doctor` looks at the store",
+            "其中可能有拒绝，因此读不到就什么也不运行：`throughline doctor` 会检查存储"
+        ),
+    )
+}
+
+/// A store that others keep from being brought up to date.
+pub(crate) fn store_not_ready(file: &Path) -> String {
+    let file = file.display();
+    tr!("{file} is of an earlier release, and in use", "{file} 来自较早的版本，而且正在使用中")
 }
 
 /// An answer that should always hold was not kept.

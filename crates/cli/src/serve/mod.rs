@@ -50,7 +50,10 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
         HttpServer::bind_with_retry(&settings.server).await.map_err(|error| messages::cannot_bind(&error))?;
     let storage = ServerStorage::open(&settings.store).await?;
     let blobs = storage.blobs(settings.server.limits.upload_bytes_max).await?;
-    approvals::adopt_file(&storage.folder, storage.catalog()).await?;
+    if let Err(failure) = approvals::adopt_file(&settings.store, &storage).await {
+        // Commands go on reading it where it is.
+        tracing::warn!("{failure}");
+    }
     pending_store::move_into(&storage, settings.server.limits.media_inline_bytes_max).await;
     let (server, stored) = (settings.server.clone(), settings.store.clone());
     let agents = agent_lines(&settings);

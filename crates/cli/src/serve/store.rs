@@ -231,7 +231,7 @@ pub(crate) fn store_of(settings: &StoreSettings) -> Option<String> {
 }
 
 /// A URL as it can be shown: without a password, and without what stands behind the name of the database.
-fn without_secrets(url: &str) -> String {
+pub(crate) fn without_secrets(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((user, host_and_path))) => {

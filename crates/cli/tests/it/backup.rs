@@ -77,7 +77,7 @@ fn a_backup_made_while_turns_run_restores_every_turn_event_for_event() {
     std::fs::create_dir_all(blob.parent().unwrap()).unwrap();
     std::fs::write(&blob, "a file that was uploaded").unwrap();
     std::fs::write(data.join("upstreams.json"), "{\"v\":1,\"upstreams\":{}}").unwrap();
-    std::fs::write(data.join("remembered.json"), "{\"v\":1,\"answers\":[]}").unwrap();
+    std::fs::write(data.join("remembered.json"), "{\"v\":1,\"next\":1,\"answers\":[]}").unwrap();
     let running: Vec<String> =
         (0..3).map(|n| begin_turn(&serving, &key, &format!("Weather in Oslo and Rome? {n}"))).collect();
     let backup = there.path().join("backup");

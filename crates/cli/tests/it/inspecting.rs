@@ -215,7 +215,28 @@ fn answers_that_earlier_releases_kept_in_a_file_are_listed_and_taken_back() {
     assert!(out.contains("such calls ask again"), "{out}");
     let (_, out, _) = tools(&[]);
     assert_eq!(out, "no remembered approvals\n");
-    // It may hold a denial.
+    // An older approval takes no denial away.
+    let approved = r#"{"v":1,"next":9,"answers":[{"number":8,"at_ms":9000000000000,"answer":{"decision":"approve","scope":"always",
+        "tool":"demo.calendar","fingerprint":"f"}}]}"#;
+    for kept in [kept, approved] {
+        std::fs::write(data.join("remembered.json"), kept).unwrap();
+        let (_, out, _) = tools(&[]);
+        assert!(out.contains("deny   demo.calendar") && out.lines().count() == 3, "{out}");
+    }
+    // For another store it is not used up.
+    std::fs::write(data.join("remembered.json"), kept).unwrap();
+    let other = data.join("other.db");
+    let other = other.to_str().unwrap();
+    let (_, out, _) = tools(&["--store", other]);
+    assert!(out.contains("4294967303  deny   demo.calendar"), "{out}");
+    assert!(data.join("remembered.json").exists() && !data.join("other.db").exists());
+    let (code, _, err) = tools(&["--store", other, "--forget", "4294967303"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(tools(&["--store", other]).1, "no remembered approvals\n");
+    // A store that was put away as damaged may hold a denial, too, and so may a file that cannot be read.
+    std::fs::write(data.join("other.db.corrupt-1"), "").unwrap();
+    let (code, _, err) = tools(&["--store", other]);
+    assert!(code == Some(1) && err.contains("it was damaged"), "{err}");
     std::fs::write(data.join("remembered.json"), "{").unwrap();
     let (code, _, err) = tools(&[]);
     assert_eq!(code, Some(1));

@@ -368,7 +368,9 @@ impl TurnMachine<'_> {
     ) -> Option<Result<Option<RememberedDecision>, String>> {
         let case = self.case(handle)?;
         let case = PolicyCase { arguments: edited.as_ref().unwrap_or(case.arguments), ..case };
+        // The question was about other arguments if they were edited.
         let asked = self.record.call(handle).open_approval().map(|open| open.asked.as_str());
+        let asked = asked.filter(|_| edited.is_none());
         let reason = input.reason.as_deref();
         let decision = RememberedDecision::from_answer(remember, &case, input.decision, reason, asked);
         let rule = self.record.call(handle).rule().unwrap_or_default();

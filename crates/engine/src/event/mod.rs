@@ -610,7 +610,8 @@ impl std::error::Error for TurnFault {}
 /// The full stop that a sentence lacks, if it does, before another sentence follows it.
 pub fn missing_stop(sentence: &str) -> &'static str {
     let marks = ['.', '!', '?', ':', '…', '。', '！', '？', '：', '．'];
-    let sentence = sentence.trim_end();
+    // It may be a quotation, or in brackets.
+    let sentence = sentence.trim_end_matches(|c: char| c.is_whitespace() || "\"'”’)]）」』".contains(c));
     if sentence.is_empty() || sentence.ends_with(marks) { "" } else { "." }
 }
 

@@ -156,6 +156,12 @@ impl RememberedDecision {
                 .is_none_or(|hash| *hash == canonical::arguments_hash(case.arguments))
     }
 
+    /// True if both answer for the same calls, whatever they say: the later one replaces the earlier one.
+    pub fn is_about_same_calls(&self, other: &Self) -> bool {
+        (&self.tool, &self.fingerprint, &self.arguments_hash, &self.arguments)
+            == (&other.tool, &other.fingerprint, &other.arguments_hash, &other.arguments)
+    }
+
     /// As events name it.
     pub(crate) fn rule_name(&self) -> String {
         format!("remembered:{}", self.scope.name())

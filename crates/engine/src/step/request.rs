@@ -23,12 +23,14 @@ pub(crate) fn next_request(
 ) -> Option<ModelRequest> {
     let choice = tool_choice(record, setup);
     let mut messages = full_history(record, setup, start)?;
+    // By what was said, whatever rules make of it.
+    let cache_key = cache_key(&messages, start);
     apply_to_request(&setup.text_rules, &mut messages);
     if record.outputs_shortened {
         shorten_outputs(&mut messages, setup.limits.shortened_output_bytes_max);
     }
     Some(ModelRequest {
-        cache_key: Some(cache_key(&messages, start)),
+        cache_key: Some(cache_key),
         model: setup
             .upstreams
             .get(record.upstream)

@@ -228,12 +228,12 @@ fn upstream_choice(
 pub(super) fn upstream_error(failure: UpstreamFailure) -> ApiError {
     let UpstreamFailure { kind, status, message, retry_after_ms } = failure;
     let status = status.and_then(|status| StatusCode::from_u16(status).ok());
-    let passed_status = status.filter(|status| match *status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => false,
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => true,
-        // Clients do not know that it may be tried again.
-        StatusCode::TOO_EARLY => false,
-        status => status.is_client_error(),
+    let passed_status = status.and_then(|status| match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => None,
+        // As in a chat: the one would say that this request came too slowly, the other is not known to clients.
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY => Some(StatusCode::SERVICE_UNAVAILABLE),
+        StatusCode::SERVICE_UNAVAILABLE => Some(status),
+        status => status.is_client_error().then_some(status),
     });
     let or = |status| passed_status.unwrap_or(status);
     let (status, code) = match kind {

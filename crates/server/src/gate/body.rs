@@ -3,7 +3,8 @@
 use crate::error::ApiError;
 use axum::body::{Body, Bytes, HttpBody};
 use http::header::EXPECT;
-use http::{HeaderMap, StatusCode};
+use http::request::Parts;
+use http::{StatusCode, Version};
 use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -54,13 +55,23 @@ enum BodyProgress {
 }
 
 impl DrainedBody {
-    pub(super) fn new(body: Body, headers: &HeaderMap) -> Self {
-        let progress = match (body.is_end_stream(), headers.contains_key(EXPECT)) {
-            (true, _) => BodyProgress::Ended,
-            (false, true) => BodyProgress::Awaited,
-            (false, false) => BodyProgress::Coming,
+    pub(super) fn new(body: Body, parts: &Parts) -> Self {
+        let expected = parts.headers.get(EXPECT).filter(|_| parts.version == Version::HTTP_11);
+        let waits = expected.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        // A stream of HTTP/2 ends without its connection, and with a word to its client.
+        let progress = if body.is_end_stream() || parts.version == Version::HTTP_2 {
+            BodyProgress::Ended
+        } else if waits {
+            BodyProgress::Awaited
+        } else {
+            BodyProgress::Coming
         };
         Self { body, progress }
+    }
+
+    /// The rest does not come, or too slowly to be waited for.
+    fn give_up(&mut self) {
+        self.progress = BodyProgress::Ended;
     }
 }
 
@@ -73,9 +84,9 @@ impl HttpBody for DrainedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
-        self.progress = match &frame {
-            Poll::Ready(None | Some(Err(_))) => BodyProgress::Ended,
-            _ => BodyProgress::Coming,
+        self.progress = match (&frame, self.progress) {
+            (Poll::Ready(None | Some(Err(_))), _) | (_, BodyProgress::Ended) => BodyProgress::Ended,
+            (_, BodyProgress::Awaited | BodyProgress::Coming) => BodyProgress::Coming,
         };
         frame
     }
@@ -93,6 +104,7 @@ impl Drop for DrainedBody {
     fn drop(&mut self) {
         if self.progress == BodyProgress::Coming
             && !self.body.is_end_stream()
+            && self.body.size_hint().lower() <= DRAINED_BYTES_MAX
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let body = std::mem::take(&mut self.body);
@@ -179,7 +191,10 @@ impl HttpBody for LimitedBody {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
                 return match self.deadline.as_mut().poll(cx) {
-                    Poll::Ready(()) => self.fail(TOO_SLOW),
+                    Poll::Ready(()) => {
+                        self.body.give_up();
+                        self.fail(TOO_SLOW)
+                    }
                     Poll::Pending => Poll::Pending,
                 };
             }

@@ -437,7 +437,7 @@ fn check_content_length(headers: &HeaderMap, body_limits: BodyLimits) -> Result<
 async fn admit_request(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let (parts, body) = request.into_parts();
-    let body = DrainedBody::new(body, &parts.headers);
+    let body = DrainedBody::new(body, &parts);
     let request_id = request_id(&parts.headers);
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
     let settings = gate.settings();

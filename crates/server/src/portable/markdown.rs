@@ -93,7 +93,7 @@ impl MarkdownPage<'_> {
                 MessageBlock::Notice { text, .. } => self.paragraph(&format!("> {text}")),
                 MessageBlock::Error(fault) => {
                     let TurnFault { what, why, remedy, .. } = fault;
-                    self.paragraph(&format!("> **{what}** {why}{} {remedy}", missing_stop(why)));
+                    self.paragraph(&format!("> **{what}** {}{} {remedy}", why.trim_end(), missing_stop(why)));
                 }
                 MessageBlock::UserMessage { input, .. } => {
                     self.user(input);

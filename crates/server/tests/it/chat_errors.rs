@@ -64,7 +64,7 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
         (failing(403, &[], error("No", "unsupported_country_region_territory")), 502, "access_denied", None),
         (failing(400, &[], error("No", "content_filter")), 400, "content_filter", None),
         (failing(529, &[], error("Busy", "overloaded_error")), 503, "upstream_error", Some("1")),
-        (failing(408, &[], error("Too slow", "timeout")), 408, "upstream_error", None),
+        (failing(408, &[], error("Too slow", "timeout")), 503, "upstream_error", Some("1")),
         (failing(425, &[], error("Too early", "x")), 503, "upstream_error", Some("1")),
     ];
     for (script, status, code, retry_after) in table {

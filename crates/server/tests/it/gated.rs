@@ -127,7 +127,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
         Self { status, head: head.to_owned(), body: body.to_owned() }

@@ -1,6 +1,6 @@
 //! Connections that are slow, large, many or leaving; certificates; and the end.
 
-use crate::gated::{Gated, read_all, settings};
+use crate::gated::{Answer, Gated, read_all, settings};
 use crate::support;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -142,9 +142,19 @@ async fn a_client_that_writes_its_request_whole_reads_why_it_was_refused() {
             server.address,
             body.len()
         );
-        let said = server.raw(&chunked).await;
-        assert!(said.starts_with("HTTP/1.1 4"), "{path}: {said}");
+        let answer = Answer::of(&server.raw(&chunked).await);
+        assert_eq!((answer.status, answer.code().as_str()), (status, code), "{path}, chunked: {answer:?}");
     }
+    // The connection goes on where the refused body ends.
+    let refused = &large[..20 << 20];
+    let both = format!(
+        "POST /v1/turns HTTP/1.1\r\nHost: {0}\r\nAuthorization: {bearer}\r\nContent-Length: {1}\r\n\r\n{refused}\
+         GET /healthz HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n\r\n",
+        server.address,
+        refused.len()
+    );
+    let said = server.raw(&both).await;
+    assert!(said.starts_with("HTTP/1.1 413") && said.contains("HTTP/1.1 200"), "{said}");
     // Who waits to be told to send it is not told to.
     let head = format!(
         "POST /v1/turns HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nContent-Length: {}\r\n\

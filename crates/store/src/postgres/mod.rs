@@ -82,6 +82,9 @@ pub enum PostgresOpenError {
     /// It cannot be reached, or refuses.
     #[error("the database cannot be used: {why}")]
     Database { why: String },
+    /// No store has been made in it.
+    #[error("there is no store in it; a server that keeps its turns there makes one")]
+    NoStore,
     /// A later release has changed its tables.
     #[error("the tables are of version {found}; this program knows version {known}")]
     Newer {

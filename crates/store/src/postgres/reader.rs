@@ -33,9 +33,7 @@ impl PostgresReader {
         let pool =
             PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECT_WAIT).connect_with(options);
         let pool = pool.await?;
-        let found = schema::version(&pool).await?.ok_or_else(|| PostgresOpenError::Database {
-            why: "there is no store in it; a server that keeps its turns there makes one".into(),
-        })?;
+        let found = schema::version(&pool).await?.ok_or(PostgresOpenError::NoStore)?;
         match found {
             found if found == schema::NEWEST => Ok(Self { pool }),
             found if found > schema::NEWEST => Err(PostgresOpenError::Newer { found, known: schema::NEWEST }),

@@ -2,7 +2,8 @@
 //! transaction.
 
 use super::catalog::db::run_now;
-use super::{connection, reader};
+use super::paths::StorePaths;
+use super::{connection, reader, schema};
 use crate::catalog::CatalogLimits;
 use crate::catalog::methods::{CatalogBackend, CatalogJob};
 use crate::error::StoreError;
@@ -20,14 +21,37 @@ pub struct SqliteEditor {
     connection: Mutex<Connection>,
 }
 
+/// A store's file, as it is found from beside.
+pub enum SqliteFileState {
+    /// It can be edited.
+    Ready(SqliteEditor),
+    /// It has never been made.
+    Absent,
+    /// An earlier release made it: it is brought up to date when it is opened as a store.
+    Older,
+}
+
 impl SqliteEditor {
-    /// Opens this file, which must be there and of this release's version.
+    /// Looks for this file.
     ///
     /// # Errors
-    /// As those of [`SqliteReader::open`](crate::SqliteReader::open).
-    pub fn open(file: &Path) -> Result<Self, StoreError> {
-        let connection = reader::open_existing(file, connection::editor)?;
-        Ok(Self { connection: Mutex::new(connection) })
+    /// It cannot be read, is damaged or was put away as damaged, belongs to another program or a later release.
+    pub fn open(file: &Path) -> Result<SqliteFileState, StoreError> {
+        let failed = |why: String| StoreError::failed(format!("{}: {why}", file.display()));
+        if !file.try_exists().map_err(|error| failed(error.to_string()))? {
+            let paths = StorePaths::new(file).map_err(|error| failed(error.to_string()))?;
+            return match paths.quarantined() {
+                None => Ok(SqliteFileState::Absent),
+                Some(put_away) => Err(failed(format!("it was damaged and is now {}", put_away.display()))),
+            };
+        }
+        match reader::open_existing(file, connection::editor)? {
+            (connection, found) if found == schema::NEWEST => {
+                Ok(SqliteFileState::Ready(Self { connection: Mutex::new(connection) }))
+            }
+            (_, found) if found < schema::NEWEST => Ok(SqliteFileState::Older),
+            (_, found) => Err(reader::wrong_version(file, found)),
+        }
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {

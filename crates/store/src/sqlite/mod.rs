@@ -38,7 +38,7 @@ use crate::error::StoreError;
 use crate::log::Log;
 use crate::log::{AppendUrgency, Durability};
 use crate::status::{StoreHealth, StoreStats};
-pub use editor::SqliteEditor;
+pub use editor::{SqliteEditor, SqliteFileState};
 pub use offline::{SqliteFileLock, copy_sqlite_file, lock_sqlite_file};
 pub use open::{LastShutdown, SqliteOpenError};
 pub use reader::SqliteReader;

@@ -22,9 +22,12 @@ impl SqliteReader {
     /// Looks into this file, which must be there and of this release's version.
     ///
     /// # Errors
-    /// [`StoreError::CommitFailure`]: there is no such file, or it is no store of this version.
+    /// [`StoreError::Failed`]: there is no such file, or it is no store of this version.
     pub fn open(file: &Path) -> Result<Self, StoreError> {
-        Ok(Self { connection: Mutex::new(open_existing(file, connection::reader)?) })
+        match open_existing(file, connection::reader)? {
+            (connection, found) if found == schema::NEWEST => Ok(Self { connection: Mutex::new(connection) }),
+            (_, found) => Err(wrong_version(file, found)),
+        }
     }
 
     /// All records of a turn that have been acknowledged by now; `None` = there is no such turn.
@@ -55,11 +58,16 @@ impl SqliteReader {
     }
 }
 
-/// A connection to a store's file that is there and of this release's version.
+pub(super) fn wrong_version(file: &Path, found: i64) -> StoreError {
+    let (file, known) = (file.display(), schema::NEWEST);
+    StoreError::failed(format!("{file} has version {found}, and this release reads version {known}"))
+}
+
+/// A connection to a store's file that is there, and the version of its tables.
 pub(super) fn open_existing(
     file: &Path,
     connect: fn(&Path) -> rusqlite::Result<Connection>,
-) -> Result<Connection, StoreError> {
+) -> Result<(Connection, i64), StoreError> {
     if !file.is_file() {
         return Err(StoreError::failed(format!("there is no {}", file.display())));
     }
@@ -68,14 +76,8 @@ pub(super) fn open_existing(
     if pragma("application_id")? != i64::from(schema::APPLICATION_ID) {
         return Err(StoreError::failed(format!("{} is a database of another program", file.display())));
     }
-    match pragma("user_version")? {
-        found if found == schema::NEWEST => Ok(connection),
-        found => Err(StoreError::failed(format!(
-            "{} has version {found}, and this release reads version {}",
-            file.display(),
-            schema::NEWEST
-        ))),
-    }
+    let version = pragma("user_version")?;
+    Ok((connection, version))
 }
 
 #[async_trait]

@@ -30,29 +30,24 @@ const YES_AND_NO: &[(&str, &str)] = &[
     ("批准", "不批准"),
     ("确认", "取消"),
     ("确定", "拒绝"),
-    ("嗯", "别"),
     ("没问题", "不要"),
 ];
 
-/// A sound that means yes, and doubt if it trails off.
-const HUM: &str = "嗯";
-
-/// Marks before and after an answer that change nothing in it. A question mark is none of them: `ok?` asks back.
-const MARKS: &[char] = &[
-    '.', ',', ';', '!', '~', '-', '。', '、', '､', '｡', '…', '⋯', '～', '〜', '—', '·', '\u{203c}', '❗',
-    '❕', // How the mark before it is drawn, as text or as a picture.
-    '\u{fe0e}', '\u{fe0f}',
-];
+/// Marks behind an answer that change nothing in it. A question mark is none of them, for `ok?` asks back; nor is what lets an
+/// answer trail off or be cut short, as `ok…`, `yes -` and `sure,` do.
+const MARKS: &[char] = &['.', '!', '。', '｡', '~', '\u{203c}', '❗', '❕', '\u{fe0e}', '\u{fe0f}'];
+/// Marks that trail off where there are several.
+const SINGLE_MARKS: &[char] = &['.', '。', '｡', '~'];
 
 /// The decision of an answer that is a yes or a no and nothing else.
 ///
-/// Case, width of the letters, white space, and stops and exclamation marks at its ends do not count.
+/// Case, width of the letters, white space, and stops and exclamation marks behind it do not count.
 pub fn decision_in_words(text: &str) -> Option<ApprovalDecision> {
     let plain: String = text.chars().map(half_width).collect::<String>().to_lowercase();
-    let answer = plain.trim_matches(|c: char| c.is_whitespace() || MARKS.contains(&c));
-    let trails_off =
-        ["…", "⋯", "..", "。。", "~", "～", "〜", "-", "—"].iter().any(|mark| plain.contains(mark));
-    if answer == HUM && trails_off {
+    let plain = plain.trim();
+    let answer = plain.trim_end_matches(|c: char| c.is_whitespace() || MARKS.contains(&c));
+    let marks = &plain[answer.len()..];
+    if marks.matches(SINGLE_MARKS).count() > 1 {
         return None;
     }
     // A comma between words is no more than a space.
@@ -76,6 +71,7 @@ fn half_width(c: char) -> char {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xff01 + u32::from('!')).unwrap_or(c),
         '\u{3000}' => ' ',
         '’' | '‘' => '\'',
+        '〜' => '~',
         c => c,
     }
 }
@@ -105,38 +101,26 @@ mod tests {
     }
 
     #[test]
-    fn no_mark_at_its_ends_turns_a_yes_into_something_else() {
-        for mark in [
-            "！",
-            "。",
-            "，",
-            "．",
-            "、",
-            "～",
-            "…",
-            ".",
-            ",",
-            "!",
-            "~",
-            "...",
-            "！！",
-            " 。\n",
-            "\u{3000}",
-            "‼\u{fe0f}",
-            "❗️",
-        ] {
+    fn a_mark_behind_a_word_changes_nothing_and_one_that_asks_or_trails_off_takes_the_yes() {
+        for mark in ["！", "。", "．", "～", ".", "!", "~", "！！", " 。\n", "\u{3000}", "‼\u{fe0f}", "❗️"]
+        {
             for (word, decision) in [
                 ("好", ApprovalDecision::Approve),
                 ("yes", ApprovalDecision::Approve),
                 ("不行", ApprovalDecision::Deny),
             ] {
-                for text in [format!("{word}{mark}"), format!("{mark}{word}"), format!(" {word} {mark} ")] {
+                for text in [format!("{word}{mark}"), format!(" {word} {mark} ")] {
                     assert_eq!(decision_in_words(&text), Some(decision), "{text:?}");
                 }
             }
         }
-        for mark in ["?", "？", "!?", "⁉", "？！", "??"] {
+        for mark in
+            ["?", "？", "!?", "⁉", "？！", "??", "…", "……", "...", "。。", " -", "—", ",", "，", "、", "~~"]
+        {
             assert_eq!(decision_in_words(&format!("ok{mark}")), None, "{mark}");
+        }
+        for mark in ["!", "~", "~~", "-", "#"] {
+            assert_eq!(decision_in_words(&format!("{mark}yes")), None, "programmers say no so: {mark}");
         }
     }
 }

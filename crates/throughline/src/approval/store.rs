@@ -149,7 +149,7 @@ impl VersionedDocument for ApprovalsDocument {
 impl ApprovalsDocument {
     fn insert(&mut self, answer: RememberedDecision, at_ms: i64) {
         // What was said about the same calls before holds no more, whatever it was.
-        self.answers.retain(|stored| !is_same_subject(&stored.answer, &answer));
+        self.answers.retain(|stored| !stored.answer.is_about_same_calls(&answer));
         let surplus = (self.answers.len() + 1).saturating_sub(STORED_APPROVALS_MAX);
         self.answers.drain(..surplus);
         self.answers.push(StoredApproval { number: self.next, at_ms, answer });
@@ -160,11 +160,6 @@ impl ApprovalsDocument {
         let at = self.answers.iter().position(|stored| stored.number == number)?;
         Some(self.answers.remove(at))
     }
-}
-
-fn is_same_subject(a: &RememberedDecision, b: &RememberedDecision) -> bool {
-    (&a.tool, &a.fingerprint, &a.arguments_hash, &a.arguments)
-        == (&b.tool, &b.fingerprint, &b.arguments_hash, &b.arguments)
 }
 
 /// Answers that end with the program.
@@ -214,6 +209,19 @@ impl FileApprovalStore {
     /// A store in this file, which is created with its folder when the first approval is stored.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { file: PrivateFile::at(path, APPROVALS_FILE_BYTES_MAX) }
+    }
+
+    /// Removes the file, for one whose answers are elsewhere now.
+    ///
+    /// # Errors
+    /// The file system says no. One that is not there is removed.
+    pub fn delete(&self) -> Result<(), ApprovalStoreError> {
+        match std::fs::remove_file(self.file.path()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(self.file_error(PrivateFileError::File(error)))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn file_error(&self, error: PrivateFileError) -> ApprovalStoreError {

@@ -262,6 +262,7 @@ pub struct ProfileSection {
     pub fetches_images: Option<bool>,
     pub tool_choice_none: Option<bool>,
     pub tool_choice_required: Option<bool>,
+    pub strict_tools: Option<bool>,
     pub tool_choice_while_thinking: Option<bool>,
     pub thinks_unasked: Option<bool>,
     pub cache_control: Option<bool>,
@@ -294,6 +295,7 @@ impl ProfileSection {
             fetches_images: self.fetches_images.unwrap_or(base.fetches_images),
             tool_choice_none: self.tool_choice_none.unwrap_or(base.tool_choice_none),
             tool_choice_required: self.tool_choice_required.unwrap_or(base.tool_choice_required),
+            strict_tools: self.strict_tools.unwrap_or(base.strict_tools),
             tool_choice_while_thinking: self
                 .tool_choice_while_thinking
                 .unwrap_or(base.tool_choice_while_thinking),

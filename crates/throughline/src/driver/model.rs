@@ -38,6 +38,7 @@ pub(super) struct ModelCall {
 struct CallDeadline {
     step: u32,
     upstream: String,
+    model: String,
     at: Instant,
 }
 
@@ -64,7 +65,7 @@ impl ModelCall {
         clock: TurnClock,
         watch: ObservedCall,
     ) {
-        let deadline = self.deadline_for(step, &client);
+        let deadline = self.deadline_for(step, &client, &request.model);
         let (handoff, calls, offloader) =
             (ModelHandoff::default(), self.call_format.clone(), self.offloader.clone());
         let (out, hooks) = (handoff.clone(), self.hooks.clone());
@@ -113,15 +114,17 @@ impl ModelCall {
         self.current = Some(CurrentCall { step, attempt, handoff, call: Some(call.boxed()) });
     }
 
-    /// Deadline of this attempt: another upstream has time of its own, and so has the next step.
-    fn deadline_for(&mut self, step: u32, client: &UpstreamClient) -> Instant {
+    /// Deadline of this attempt: another upstream or model has time of its own, and so has the next step.
+    fn deadline_for(&mut self, step: u32, client: &UpstreamClient, model: &str) -> Instant {
         let upstream = client.upstream().name.as_str();
         match &self.deadline {
-            Some(asked) if asked.step == step && asked.upstream == upstream => asked.at,
+            Some(asked) if asked.step == step && asked.upstream == upstream && asked.model == model => {
+                asked.at
+            }
             _ => {
-                let deadline = client.deadline();
-                self.deadline = Some(CallDeadline { step, upstream: upstream.to_owned(), at: deadline });
-                deadline
+                let (upstream, model, at) = (upstream.to_owned(), model.to_owned(), client.deadline());
+                self.deadline = Some(CallDeadline { step, upstream, model, at });
+                at
             }
         }
     }

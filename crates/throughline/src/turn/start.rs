@@ -124,7 +124,7 @@ impl Throughline {
         let past = if turn_history.is_empty() { &conversation_history } else { &turn_history };
         let history_too_long = match (upstreams.first(), models.first()) {
             (Some(client), Some(choice)) => conversation_key(request.conversation_id.as_ref(), past)
-                .is_some_and(|key| client.has_refused_as_too_long(&choice.model, &key, past.len() + 1)),
+                .is_some_and(|key| client.has_refused_as_too_long(&choice.model, &key, past)),
             _ => false,
         };
         let setup = TurnSetup {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError, RwLock};
 use std::time::Duration;
 use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_tools::SecretSet;
-use throughline_wire::{DecodeLimits, Dialect, StepEvent, StreamEnd};
+use throughline_wire::{DecodeLimits, Dialect, Message, StepEvent, StreamEnd};
 use tokio::time::{Instant, timeout_at};
 
 /// Version header that Anthropic's API requires of every request.
@@ -100,9 +100,14 @@ impl UpstreamClient {
         &self.upstream
     }
 
-    /// True if this model has refused no more of this conversation than these messages as too long.
-    pub(crate) fn has_refused_as_too_long(&self, model: &str, conversation: &str, messages: usize) -> bool {
-        self.too_long.contains(model, conversation, messages)
+    /// True if this model has refused a history that this one of the same conversation goes on from as too long.
+    pub(crate) fn has_refused_as_too_long(
+        &self,
+        model: &str,
+        conversation: &str,
+        history: &[Message],
+    ) -> bool {
+        self.too_long.contains(model, conversation, history)
     }
 
     /// Deadline of a call that starts now, with all its attempts.

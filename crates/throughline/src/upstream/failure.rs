@@ -37,7 +37,8 @@ pub(crate) fn from_response(
     let mut message =
         if error.message.is_empty() { status_reason(response.status).to_owned() } else { error.message };
     if let Some(failed_generation) = error.failed_generation {
-        message = format!("{message}{} The model wrote: {failed_generation}", missing_stop(&message));
+        let stop = missing_stop(&message);
+        message = format!("{}{stop} The model wrote: {failed_generation}", message.trim_end());
     }
     UpstreamFailure { kind, status: Some(response.status), message, retry_after_ms }
 }
@@ -335,6 +336,16 @@ pub(crate) fn allowed_pictures(status: u16, text: &str) -> Option<u32> {
     let digits = most.find(|c: char| !c.is_ascii_digit()).map_or(most, |end| &most[..end]);
     let is_of_a_part = most[digits.len()..].starts_with(" per ");
     digits.parse().ok().filter(|most| *most > 0 && !is_of_a_part)
+}
+
+/// True if a refusal is about `strict` of a tool. Cerebras: "Tools with mixed values for 'strict' are not allowed."
+/// (Kilo-Org/kilocode#5204); others do not know it: "strict: Extra inputs are not permitted" (earendil-works/pi#1172).
+pub(crate) fn mentions_strict(status: u16, text: &str) -> bool {
+    let is_word = |(at, word): (usize, &str)| {
+        let rest = &text[at + word.len()..];
+        !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_')
+    };
+    matches!(status, 400 | 422) && text.match_indices("strict").any(is_word)
 }
 
 /// True if a refusal is about the schema of a tool: the same request with plain schemas may be accepted.

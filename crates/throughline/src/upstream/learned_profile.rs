@@ -24,7 +24,7 @@ struct RefusalRule {
 
 const CLAUDE: [Dialect; 2] = [Dialect::Anthropic, Dialect::BedrockAnthropic];
 
-const RULES: [RefusalRule; 10] = [
+const RULES: [RefusalRule; 11] = [
     RefusalRule {
         dialects: &[Dialect::OpenaiChat],
         is_sent: |_| true,
@@ -82,6 +82,12 @@ const RULES: [RefusalRule; 10] = [
         leave_out: |profile| profile.tool_choice_while_thinking = false,
     },
     RefusalRule {
+        dialects: &[Dialect::OpenaiChat, Dialect::OpenaiResponses],
+        is_sent: |refused| has_strict_tool(refused.body),
+        is_named: failure::mentions_strict,
+        leave_out: |profile| profile.strict_tools = false,
+    },
+    RefusalRule {
         dialects: &Dialect::ALL,
         is_sent: |refused| !refused.request.tools.is_empty(),
         is_named: failure::mentions_tool_schema,
@@ -94,6 +100,12 @@ fn forces_while_thinking(body: &Value) -> bool {
     let thinks = body.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
     (thinks || body["enable_thinking"] == true)
         && (body["tool_choice"] == "required" || body["tool_choice"].is_object())
+}
+
+/// True for a body with a tool that is held to its schema (OpenAI's formats).
+fn has_strict_tool(body: &Value) -> bool {
+    let tools = body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    tools.iter().any(|tool| tool.get("function").unwrap_or(tool)["strict"] == true)
 }
 
 /// True for messages in which the user speaks right after a tool's result (Chat Completions).
@@ -334,6 +346,23 @@ mod tests {
             let refused = RefusedRequest { request: &request(&["look"]), profile, body };
             assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{choice}: {refusal}");
             assert_eq!(learned.get("m").tool_choice_none, !is_learned, "{choice}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn strict_tools_are_left_out_for_good_where_they_were_sent_and_refused() {
+        for (strict, refusal, is_learned) in [
+            (true, "tools with mixed values for 'strict' are not allowed.", true),
+            (true, "tools.0.function.strict: extra inputs are not permitted", true),
+            (true, "messages are strictly alternating", false),
+            (false, "tools.0.function.strict: extra inputs are not permitted", false),
+        ] {
+            let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
+            let body =
+                &json!({"tools": [{"type": "function", "function": {"name": "look", "strict": strict}}]});
+            let refused = RefusedRequest { request: &request(&["look"]), profile: &learned.get("m"), body };
+            assert_eq!(learned.learn(&refused, 400, refusal), is_learned, "{refusal}");
+            assert_eq!(learned.get("m").strict_tools, !is_learned, "{refusal}");
         }
     }
 

@@ -10,6 +10,7 @@ use super::learned_profile::{RefusedRequest, forget_reasoning};
 use super::models::{ModelFacts, configured_facts, model_facts};
 use super::reply_reader::{BodyEnd, ReplyListeners, ReplyReader, drain_body};
 use super::response_body::{check_response, error_body};
+use super::too_long::HistoryShape;
 use crate::clock::TurnClock;
 use crate::media::MediaOffloader;
 use crate::observe::{ModelCallEvent, ObservedCall};
@@ -57,13 +58,13 @@ impl UpstreamClient {
         hosted.dedup();
         self.allow_long_answers(&mut request);
         let mut bytes = 0;
-        let (model, conversation, messages) =
-            (request.model.clone(), request.cache_key.clone(), request.messages.len());
+        let (model, conversation, shape) =
+            (request.model.clone(), request.cache_key.clone(), HistoryShape::of(&request.messages));
         let listeners = ReplyListeners { out, observed: &observed, offloader };
         let exchanged = self.exchange(request, calls, time, listeners, &mut bytes).await;
         let failure = exchanged.as_ref().err().map(|failure| failure.kind);
         if let (Some(FailureKind::ContextTooLong), Some(conversation)) = (failure, conversation) {
-            self.too_long.insert(model, conversation, messages);
+            self.too_long.insert(model, conversation, shape);
         }
         observed.report(|at| ModelCallEvent::Ended { at, bytes, failure });
         if let Err(failure) = exchanged {

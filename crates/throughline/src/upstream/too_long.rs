@@ -1,8 +1,10 @@
 //! Conversations that a model has refused as too long, so that it is not sent them whole again.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use throughline_wire::{Message, UserPart};
 use tokio::time::Instant;
 
 /// Conversations that are remembered; one more, and all are sent whole again.
@@ -19,60 +21,104 @@ pub(super) struct TooLongHistories {
 
 #[derive(Debug)]
 struct RefusedHistory {
-    /// Length of what was refused.
-    messages: usize,
+    shape: HistoryShape,
     at: Instant,
 }
 
+/// Length of each message up to the user's last one: two conversations that begin alike differ in it, and one that goes on keeps
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HistoryShape {
+    messages: usize,
+    hash: u64,
+}
+
+impl HistoryShape {
+    pub(super) fn of(history: &[Message]) -> Self {
+        let last_input = history.iter().rposition(|message| matches!(message, Message::User(_)));
+        Self::of_first(history, last_input.map_or(0, |at| at + 1))
+    }
+
+    fn of_first(history: &[Message], messages: usize) -> Self {
+        let mut hasher = DefaultHasher::new();
+        history[..messages].iter().for_each(|message| text_bytes(message).hash(&mut hasher));
+        Self { messages, hash: hasher.finish() }
+    }
+
+    /// True if this history goes on from here.
+    fn begins(self, history: &[Message]) -> bool {
+        self.messages <= history.len() && Self::of_first(history, self.messages) == self
+    }
+}
+
+fn text_bytes(message: &Message) -> usize {
+    match message {
+        Message::User(parts) => parts.iter().map(UserPart::text_bytes).sum(),
+        // Without results: they may have been cut already.
+        Message::Step(step) => {
+            step.text.len() + step.calls.iter().map(|(call, _)| call.name.as_str().len()).sum::<usize>()
+        }
+    }
+}
+
 impl TooLongHistories {
-    pub(super) fn insert(&self, model: String, conversation: String, messages: usize) {
+    pub(super) fn insert(&self, model: String, conversation: String, shape: HistoryShape) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() >= CONVERSATIONS_MAX {
             refused.clear();
         }
-        refused.insert((model, conversation), RefusedHistory { messages, at: Instant::now() });
+        refused.insert((model, conversation), RefusedHistory { shape, at: Instant::now() });
     }
 
-    /// True if this model has refused no more of this conversation than these messages. An earlier branch of it is shorter.
-    pub(super) fn contains(&self, model: &str, conversation: &str, messages: usize) -> bool {
+    /// True if this model has refused a history that this one goes on from. An earlier branch of the conversation is shorter.
+    pub(super) fn contains(&self, model: &str, conversation: &str, history: &[Message]) -> bool {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let found = refused.get(&(model.to_owned(), conversation.to_owned()));
-        found.is_some_and(|refused| messages >= refused.messages && refused.at.elapsed() < TTL)
+        found.is_some_and(|refused| refused.at.elapsed() < TTL && refused.shape.begins(history))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use throughline_wire::ClosedStep;
+
+    fn user(text: &str) -> Message {
+        Message::User(vec![UserPart::Text { text: text.to_owned() }])
+    }
+
+    fn step(text: &str) -> Message {
+        Message::Step(ClosedStep { text: text.to_owned(), ..ClosedStep::default() })
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_refused_conversation_is_known_to_its_model_for_an_hour() {
         let refused = TooLongHistories::default();
-        refused.insert("m".into(), "c".into(), 5);
-        for (model, conversation, messages, expected) in [
-            ("m", "c", 5, true),
-            ("m", "c", 9, true),
-            ("m", "c", 4, false),
-            ("n", "c", 9, false),
-            ("m", "d", 9, false),
+        let history = [user("a"), step("bb"), user("ccc"), step("while it was refused")];
+        refused.insert("m".into(), "c".into(), HistoryShape::of(&history));
+        let gone_on = [user("a"), step("bb"), user("ccc"), step("what was said instead"), user("d")];
+        let others_talk = [user("a"), step("another"), user("ccc"), step("bb"), user("d")];
+        for (model, conversation, history, expected) in [
+            ("m", "c", &history[..], true),
+            ("m", "c", &gone_on, true),
+            ("m", "c", &gone_on[..2], false),
+            ("m", "c", &others_talk, false),
+            ("n", "c", &gone_on, false),
+            ("m", "d", &gone_on, false),
         ] {
-            assert_eq!(
-                refused.contains(model, conversation, messages),
-                expected,
-                "{model} {conversation} {messages}"
-            );
+            assert_eq!(refused.contains(model, conversation, history), expected, "{model} {conversation}");
         }
         tokio::time::advance(TTL).await;
-        assert!(!refused.contains("m", "c", 9));
+        assert!(!refused.contains("m", "c", &gone_on));
     }
 
     #[tokio::test]
     async fn conversations_that_were_refused_are_bounded() {
-        let refused = TooLongHistories::default();
+        let (refused, history) = (TooLongHistories::default(), [user("a")]);
         for number in 0..=CONVERSATIONS_MAX {
-            refused.insert("m".into(), number.to_string(), 1);
+            refused.insert("m".into(), number.to_string(), HistoryShape::of(&history));
         }
-        assert!(refused.contains("m", &CONVERSATIONS_MAX.to_string(), 1));
+        assert!(refused.contains("m", &CONVERSATIONS_MAX.to_string(), &history));
         assert_eq!(refused.refused.lock().unwrap().len(), 1);
     }
 }

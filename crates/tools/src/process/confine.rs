@@ -125,37 +125,39 @@ fn drop_capabilities() {
 /// Sets the limits. One that cannot be set stays as it is, for example because it is lower already.
 fn set_rlimits(limits: &ProcessLimits, user: Uid) {
     // Root is not bound by it, so what root runs need not be looked for.
-    let of_user = if user.is_root() { None } else { user_task_count(user) };
-    let running = of_user.or_else(system_task_count);
+    let all = system_task_count();
+    let running = if user.is_root() { all } else { user_task_count(user, all).or(all) };
     let hard_limit = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
     let _ = setrlimit(Resource::Core, hard_limit(0));
     let _ = setrlimit(Resource::Data, hard_limit(limits.memory_bytes_max));
     let _ = setrlimit(Resource::Fsize, hard_limit(limits.file_bytes_max));
     let _ = setrlimit(Resource::Nofile, hard_limit(limits.open_files_max));
     if let Some(running) = running {
-        // It counts everything that the user runs. Where that cannot be counted, all that runs is a bound.
+        // It counts everything that the user runs, in other containers, too. Where that cannot be seen, all that runs is a bound.
         let _ = setrlimit(Resource::Nproc, hard_limit(running.saturating_add(limits.processes_max)));
     }
 }
 
-/// Processes and threads of which this is the real user, as the system counts them for its limit.
+/// Processes and threads of which this is the real user, as the system counts them for its limit, and those of `all` that
+/// `/proc` does not show: a container's shows its own only, and the system counts what the same user id runs in others.
 ///
 /// Not by the owner of `/proc/PID`: that is the effective user, and root for a process that may not be dumped, as this one.
-fn user_task_count(user: Uid) -> Option<u64> {
+fn user_task_count(user: Uid, all: Option<u64>) -> Option<u64> {
     let processes = std::fs::read_dir("/proc").ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    // One that has ended meanwhile has no file any more.
-    let statuses = processes.filter_map(|process| std::fs::read_to_string(process.join("status")).ok());
-    Some(statuses.map(|status| task_count_in(&status, user)).sum())
+    // One that has ended meanwhile has no file any more. A name in it may be cut inside a character.
+    let statuses = processes.filter_map(|process| std::fs::read(process.join("status")).ok());
+    let (of_user, seen) = statuses.fold((0, 0), |(of_user, seen), status| {
+        let (real_user, tasks) = tasks_in(&String::from_utf8_lossy(&status));
+        (of_user + if real_user == Some(user.as_raw()) { tasks } else { 0 }, seen + tasks)
+    });
+    Some(of_user + all?.saturating_sub(seen))
 }
 
-/// Threads of a process if this is its real user, by its `status` in `/proc`.
-fn task_count_in(status: &str, user: Uid) -> u64 {
+/// Real user and threads of a process, by its `status` in `/proc`.
+fn tasks_in(status: &str) -> (Option<u32>, u64) {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     let real_user = field("Uid:").split_whitespace().next().and_then(|uid| uid.parse().ok());
-    if real_user != Some(user.as_raw()) {
-        return 0;
-    }
-    field("Threads:").trim().parse().unwrap_or(1)
+    (real_user, field("Threads:").trim().parse().unwrap_or(1))
 }
 
 /// Processes and threads on this machine.
@@ -269,17 +271,19 @@ mod tests {
             format!("Name:\tx\nUmask:\t0022\nUid:\t{uids}\nGid:\t0\t0\t0\t0\nThreads:\t{threads}\n")
         };
         for (status, expected) in [
-            (status("1000\t1000\t1000\t1000", "7"), 7),
+            (status("1000\t1000\t1000\t1000", "7"), (Some(1000), 7)),
             // Setuid, either way.
-            (status("1000\t0\t0\t0", "2"), 2),
-            (status("0\t1000\t1000\t1000", "2"), 0),
-            (status("10000\t10000\t10000\t10000", "3"), 0),
-            ("Name:\tx\n".to_owned(), 0),
-            (String::new(), 0),
+            (status("1000\t0\t0\t0", "2"), (Some(1000), 2)),
+            (status("0\t1000\t1000\t1000", "2"), (Some(0), 2)),
+            ("Name:\tx\n".to_owned(), (None, 1)),
+            (String::new(), (None, 1)),
         ] {
-            assert_eq!(task_count_in(&status, Uid::from_raw(1000)), expected, "{status}");
+            assert_eq!(tasks_in(&status), expected, "{status}");
         }
         // Whoever runs this test runs at least the test itself.
-        assert!(user_task_count(getuid()).is_some_and(|count| count > 0));
+        let visible = user_task_count(getuid(), Some(0)).unwrap();
+        assert!(visible > 0);
+        // What nobody sees may be the user's.
+        assert!(user_task_count(getuid(), Some(1 << 40)).unwrap() > 1 << 39);
     }
 }

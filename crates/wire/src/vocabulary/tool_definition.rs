@@ -19,7 +19,7 @@ pub struct ToolDefinition {
     /// Name in the VCP text protocol; without it, the wire name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vcp: Option<VcpCommand>,
-    /// The upstream is to hold the model to the schema: OpenAI's `strict`, sent in its two formats. `None` = not.
+    /// The upstream is to hold the model to the schema: OpenAI's `strict`, sent in its two formats where it is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
 }

@@ -222,8 +222,9 @@ fn requests_of_one_conversation_have_one_key_where_the_upstream_knows_it() {
 #[test]
 fn a_tool_is_strict_where_its_declaration_is_and_never_in_the_plain_form() {
     let plain = UpstreamProfile { tool_schemas: ToolSchemaForm::Plain, ..UpstreamProfile::default() };
+    let lax = UpstreamProfile { strict_tools: false, ..UpstreamProfile::default() };
     for (strict, chat, responses) in
-        [(None, None, false), (Some(false), Some(false), false), (Some(true), Some(true), true)]
+        [(None, None, false), (Some(false), None, false), (Some(true), Some(true), true)]
     {
         let tool = ToolDefinition { strict, ..ToolDefinition::new("look", "", json!({"type": "object"})) };
         let request = ModelRequest { tools: vec![tool], ..request("m", vec![user("Go.")]) };
@@ -235,7 +236,9 @@ fn a_tool_is_strict_where_its_declaration_is_and_never_in_the_plain_form() {
         let usual = UpstreamProfile::default();
         assert_eq!(sent(Dialect::OpenaiChat, &usual), chat, "{strict:?}");
         assert_eq!(sent(Dialect::OpenaiResponses, &usual), Some(responses), "{strict:?}");
-        assert_eq!(sent(Dialect::OpenaiChat, &plain), None, "{strict:?}");
-        assert_eq!(sent(Dialect::OpenaiResponses, &plain), Some(false), "{strict:?}");
+        for without in [&plain, &lax] {
+            assert_eq!(sent(Dialect::OpenaiChat, without), None, "{strict:?}");
+            assert_eq!(sent(Dialect::OpenaiResponses, without), Some(false), "{strict:?}");
+        }
     }
 }

@@ -76,11 +76,9 @@ impl ErrorClass {
             ("model_not_found", _) => class(404, "invalid_request_error", None),
             ("tool_calling_unsupported" | "content_filter", _) => class(400, "invalid_request_error", None),
             ("overloaded", _) => class(503, "upstream_error", Some("upstream_error")),
-            // 529 is Anthropic's way to say it.
-            ("upstream_error", Some(503 | 529)) => class(503, "upstream_error", None),
-            // Clients try 408 again; 425 they do not know.
-            ("upstream_error", Some(408)) => class(408, "upstream_error", None),
-            ("upstream_error", Some(425)) => class(503, "upstream_error", None),
+            // 529 is Anthropic's way to say it. Of ours, 408 would say that the request came too slowly: browsers send it again by
+            // themselves. 425 is not known to clients.
+            ("upstream_error", Some(408 | 425 | 503 | 529)) => class(503, "upstream_error", None),
             ("upstream_error", Some(400..=499)) => class(400, "invalid_request_error", None),
             _ => class(502, "upstream_error", None),
         }

@@ -64,7 +64,8 @@ pub(super) fn adapt(
             continue;
         }
         let mut schema = standard(&tool.parameters);
-        let mut strict = tool.strict;
+        // What is off where nothing is said need not be said.
+        let mut strict = tool.strict.filter(|strict| *strict && profile.strict_tools);
         if profile.tool_schemas == ToolSchemaForm::Plain {
             schema = plain::plain(&schema);
             // It demands things that the plain form does not say.

@@ -181,6 +181,7 @@ fn read_tool(tool: &BodyField<'_>) -> Result<DeclaredTool, InvalidRequestError> 
         Some(parameters) => Value::Object(parameters.object()?.clone()),
         None => json!({"type": "object", "properties": {}}),
     };
-    let strict = function.flag("strict")?;
+    // Anything else says nothing.
+    let strict = function.value().get("strict").and_then(Value::as_bool);
     Ok(DeclaredTool { name: text.to_owned(), description, parameters, strict })
 }
