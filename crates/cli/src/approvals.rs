@@ -194,13 +194,11 @@ impl PermanentApprovals {
 
 impl ApprovalStore for PermanentApprovals {
     fn all(&self) -> Result<Vec<StoredApproval>, ApprovalStoreError> {
-        let stored = self.in_store(StoreAccess::Read, |store| {
-            if let Some(file) = adoptable_file(&self.settings) {
-                // If it cannot be moved, it goes on counting where it is.
-                let _ = adopt(&file, store);
-            }
-            store.all()
-        })?;
+        if let Some(file) = adoptable_file(&self.settings) {
+            // If it cannot be moved, it goes on counting where it is.
+            let _ = self.in_store(StoreAccess::Add, |store| adopt(&file, store));
+        }
+        let stored = self.in_store(StoreAccess::Read, |store| store.all())?;
         let mut all = former_file().map_or(Ok(Vec::new()), |file| file.all())?;
         all.extend(stored.unwrap_or_default());
         Ok(all)

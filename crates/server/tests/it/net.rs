@@ -136,6 +136,10 @@ async fn a_client_that_writes_its_request_whole_reads_why_it_was_refused() {
         let body = &large[..mib << 20];
         let answer = server.ask("POST", path, &[("Authorization", key), JSON], body).await;
         assert_eq!((answer.status, answer.code().as_str()), (status, code), "{path}: {answer:?}");
+        if code == "chat_body_bytes_max" {
+            // Of so much text the beginning is enough to be refused.
+            continue;
+        }
         let chunked = format!(
             "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: {key}\r\nContent-Type: application/json\r\n\
              Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",

@@ -132,7 +132,7 @@ async fn what_the_upstream_refuses_keeps_its_class_and_shows_no_key() {
         ("raw/empty", 429, "insufficient_quota", None),
         ("raw/missing", 404, "model_not_found", None),
         ("raw/slow", 503, "upstream_error", None),
-        ("raw/early", 502, "upstream_error", None),
+        ("raw/early", 503, "upstream_error", None),
     ] {
         let body = json!({"model": model, "prompt": "Once"});
         let response = server.client().post(server.url("/v1/completions")).json(&body).send().await.unwrap();

@@ -47,7 +47,7 @@ pub fn decision_in_words(text: &str) -> Option<ApprovalDecision> {
     let plain = plain.trim();
     let answer = plain.trim_end_matches(|c: char| c.is_whitespace() || MARKS.contains(&c));
     let marks = &plain[answer.len()..];
-    if marks.matches(SINGLE_MARKS).count() > 1 {
+    if marks.matches(SINGLE_MARKS).count() > 1 || answer.ends_with(',') {
         return None;
     }
     // A comma between words is no more than a space.
