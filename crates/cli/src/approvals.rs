@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 
 /// Numbers of answers in the file begin here, so that none of them is one of the store.
 const FILE_NUMBERS: u64 = 1 << 32;
-/// How often, and how far apart, a store is looked for that somebody else is just making.
+/// Number of looks, and the pause between them, for a store that somebody else is just making.
 const MAKING_TRIES: u32 = 20;
 const MAKING_PAUSE: Duration = Duration::from_millis(50);
 
@@ -138,7 +138,7 @@ impl fmt::Debug for PermanentApprovals {
     }
 }
 
-/// What a store is opened for.
+/// Purpose of an access to the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StoreAccess {
     Read,

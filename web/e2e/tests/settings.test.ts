@@ -32,6 +32,8 @@ test("a remembered answer is found, and taken back", async () => {
   const row = remembered.getByRole("listitem").filter({ hasText: "demo.calendar" });
   await row.getByText("Allowed").waitFor();
   await expect.poll(() => row.textContent()).toContain("Always · Only with these arguments");
+  await row.getByText("Run demo.calendar").waitFor();
+  await row.scrollIntoViewIfNeeded();
   await remembered.getByRole("searchbox").fill("weather");
   await remembered.getByText("No matching answers").waitFor();
   await remembered.getByRole("searchbox").fill("CALENDAR");
