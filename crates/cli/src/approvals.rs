@@ -198,9 +198,9 @@ impl ApprovalStore for PermanentApprovals {
             // If it cannot be moved, it goes on counting where it is.
             let _ = self.in_store(StoreAccess::Add, |store| adopt(&file, store));
         }
-        let stored = self.in_store(StoreAccess::Read, |store| store.all())?;
+        // In this order: what somebody else moves meanwhile is in both, and never in neither.
         let mut all = former_file().map_or(Ok(Vec::new()), |file| file.all())?;
-        all.extend(stored.unwrap_or_default());
+        all.extend(self.in_store(StoreAccess::Read, |store| store.all())?.unwrap_or_default());
         Ok(all)
     }
 
