@@ -5,6 +5,7 @@ mod chaos;
 pub(crate) mod clients;
 mod hunt;
 mod ledger;
+mod limits;
 mod load;
 mod long_tests;
 mod mutants;
@@ -60,6 +61,8 @@ Usage: cargo xtask verify [--only NAME,…]
   load         a store of 100,000 turns made by import: searches to their first page, others while searches are abandoned, an
                hour of mixed load with a level resident set. THROUGHLINE_LOAD_TURNS, _LONG (long turns), _MINUTES make it
                smaller, _PROGRAM names the command that is measured (else a release build)
+  limits       large bodies that come at once: the memory that they take and give back; a wait that does not fit into the time of
+               a call
   websocket    Autobahn's WebSocket cases 1 to 7      (skipped where there is no Python 2.7)
   api          schemathesis over the description of the API, against `throughline serve` (skipped where Python is missing)
   clients      twenty clients of the OpenAI surface, unmodified and pinned: every cell of the matrix works or is theirs, by
@@ -94,7 +97,7 @@ struct Proof {
     run: fn() -> Result<ProofOutcome>,
 }
 
-const PROOFS: [Proof; 25] = [
+const PROOFS: [Proof; 26] = [
     Proof { name: "test", what: "All checks and tests of CI", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
@@ -219,6 +222,13 @@ const PROOFS: [Proof; 25] = [
                to others' p99; the resident set stays level in an hour of mixed load",
         command: "cargo xtask verify --only load",
         run: load::load,
+    },
+    Proof {
+        name: "limits",
+        what: "24 chats of 56 MB at once, long texts and imports: all are answered, the peak is at most 320 MiB, a minute later \
+               at most 32 MiB are left; a wait that does not fit is not waited",
+        command: "cargo xtask verify --only limits",
+        run: limits::limits,
     },
     Proof {
         name: "websocket",

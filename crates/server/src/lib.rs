@@ -16,6 +16,7 @@ mod extract;
 mod gate;
 mod hub;
 mod in_process;
+mod large_bodies;
 mod maintenance;
 mod media_store;
 mod net;

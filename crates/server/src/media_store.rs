@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use std::fmt;
 use std::sync::Arc;
-use throughline::{MediaError, MediaOwner, MediaStore};
+use throughline::{MediaError, MediaOwner, MediaReader, MediaStore};
 use throughline_engine::TurnId;
 use throughline_store::{BlobFolder, Catalog, FileRow, NewFile};
 use throughline_wire::{Media, MediaContent};
@@ -78,6 +78,13 @@ impl CatalogMediaStore {
         Ok(self.catalog.find_or_add_file(user, new).await.map_err(media_error)?.id)
     }
 
+    async fn open_file(&self, user: &str, file_id: &str) -> Result<Option<MediaReader>, MediaError> {
+        let Some(row) = self.catalog.file(user, file_id).await.map_err(media_error)? else { return Ok(None) };
+        let file = self.blobs.checked_file(&row.hash).await.map_err(media_error)?;
+        Ok(file
+            .map(|(file, bytes)| MediaReader { bytes, content: Box::pin(tokio::fs::File::from_std(file)) }))
+    }
+
     async fn read_bytes(&self, user: &str, file_id: &str) -> Result<Option<Vec<u8>>, MediaError> {
         let Some(row) = self.catalog.file(user, file_id).await.map_err(media_error)? else { return Ok(None) };
         self.blobs.read(&row.hash).await.map_err(media_error)
@@ -104,11 +111,18 @@ impl MediaStore for CatalogMediaStore {
     async fn read(&self, user: Option<&str>, file_id: &str) -> Result<Option<Vec<u8>>, MediaError> {
         let Some(user) = user else { return Ok(None) };
         let read = self.read_bytes(user, file_id).await;
-        if let Err(error) = &read {
-            tracing::warn!(file_id, %error, "the content of a file cannot be read");
-        }
-        read
+        read.inspect_err(|error| warn_unreadable(file_id, error))
     }
+
+    async fn open(&self, user: Option<&str>, file_id: &str) -> Result<Option<MediaReader>, MediaError> {
+        let Some(user) = user else { return Ok(None) };
+        let opened = self.open_file(user, file_id).await;
+        opened.inspect_err(|error| warn_unreadable(file_id, error))
+    }
+}
+
+fn warn_unreadable(file_id: &str, error: &MediaError) {
+    tracing::warn!(file_id, %error, "the content of a file cannot be read");
 }
 
 fn media_error(error: impl fmt::Display) -> MediaError {

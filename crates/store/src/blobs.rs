@@ -6,7 +6,7 @@
 use crate::catalog::Catalog;
 use crate::error::StoreError;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
@@ -135,6 +135,18 @@ impl BlobFolder {
     /// # Errors
     /// The file system says no.
     pub async fn begin(&self) -> Result<BlobWriter, BlobError> {
+        Ok(BlobWriter { file: self.temp_file().await?, hasher: blake3::Hasher::new(), bytes: 0 })
+    }
+
+    /// Begins a text that is put away until there is memory for it. It is never a blob.
+    ///
+    /// # Errors
+    /// The file system says no.
+    pub async fn scratch(&self) -> Result<ScratchFile, BlobError> {
+        Ok(ScratchFile(self.temp_file().await?))
+    }
+
+    async fn temp_file(&self) -> Result<TempFile, BlobError> {
         let folder = self.root.join(UNFINISHED_FOLDER);
         let path = folder.join(uuid::Uuid::now_v7().simple().to_string());
         let temp_path = path.clone();
@@ -144,14 +156,8 @@ impl BlobFolder {
                 new_private_file(&temp_path)
             })
             .await?;
-        Ok(BlobWriter {
-            folder: self.clone(),
-            file: Some(file),
-            hasher: blake3::Hasher::new(),
-            bytes: 0,
-            buffer: Vec::new(),
-            temp_file: TempBlobFile(path),
-        })
+        let path = TempPath(path);
+        Ok(TempFile { folder: self.clone(), file: Some(file), buffer: Vec::new(), path })
     }
 
     /// A blob's bytes, compared with their hash; `None` = there is no such blob.
@@ -181,6 +187,27 @@ impl BlobFolder {
     pub async fn file(&self, hash: &str) -> Result<Option<fs::File>, BlobError> {
         let Some(path) = self.path(hash) else { return Ok(None) };
         self.blocking(move |_| ok_if_absent(fs::File::open(path))).await
+    }
+
+    /// The same, compared with its hash first, and its size in bytes.
+    ///
+    /// # Errors
+    /// It is damaged, or the file system says no.
+    pub async fn checked_file(&self, hash: &str) -> Result<Option<(fs::File, u64)>, BlobError> {
+        let Some(mut file) = self.file(hash).await? else { return Ok(None) };
+        let (found, file, bytes) = self
+            .blocking(move |_| {
+                let mut hasher = blake3::Hasher::new();
+                hasher.update_reader(&mut file)?;
+                file.rewind()?;
+                Ok((hasher.finalize(), file, hasher.count()))
+            })
+            .await?;
+        if found.to_hex().as_str() == hash {
+            Ok(Some((file, bytes)))
+        } else {
+            Err(BlobError::Damaged { hash: hash.to_owned() })
+        }
     }
 
     /// Removes those of some blobs that no file needs: after files or turns were removed. Returns how many. Waits until
@@ -247,13 +274,9 @@ impl BlobFolder {
 /// A blob whose bytes are still coming. Dropped before its end, nothing remains of it.
 #[derive(Debug)]
 pub struct BlobWriter {
-    folder: BlobFolder,
-    /// `None` after a failure: what is there is worth nothing then.
-    file: Option<fs::File>,
+    file: TempFile,
     hasher: blake3::Hasher,
     bytes: u64,
-    buffer: Vec<u8>,
-    temp_file: TempBlobFile,
 }
 
 impl BlobWriter {
@@ -262,15 +285,14 @@ impl BlobWriter {
     /// # Errors
     /// There are too many by now, or the file system says no. The blob can then only be dropped.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
-        let max = self.folder.limits.file_bytes_max;
+        let max = self.file.folder.limits.file_bytes_max;
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         if self.bytes > max {
-            self.file = None;
+            self.file.file = None;
             return Err(BlobError::OverLimit { max });
         }
         self.hasher.update(bytes);
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() < WRITE_BUFFER_BYTES { Ok(()) } else { self.flush().await }
+        self.file.write(bytes).await
     }
 
     /// Keeps what has come.
@@ -278,8 +300,8 @@ impl BlobWriter {
     /// # Errors
     /// The file system says no; nothing is kept.
     pub async fn finish(mut self) -> Result<StoredBlob, BlobError> {
-        self.flush().await?;
-        let Self { folder, file, hasher, bytes, temp_file, .. } = self;
+        self.file.flush().await?;
+        let Self { file: TempFile { folder, file, path: temp_path, .. }, hasher, bytes } = self;
         let hash = hasher.finalize().to_hex().to_string();
         let guard = Arc::clone(&folder.in_use).read_owned().await;
         if let (Some(file), Some(path)) = (file, folder.path(&hash)) {
@@ -287,11 +309,52 @@ impl BlobWriter {
                 .blocking(move |root| {
                     file.sync_all()?;
                     drop(file);
-                    persist(root, &temp_file.0, &path)
+                    persist(root, &temp_path.0, &path)
                 })
                 .await?;
         }
         Ok(StoredBlob { hash, bytes, _not_collected: guard })
+    }
+}
+
+/// A text that waits on the disk for memory. Nothing remains of it.
+#[derive(Debug)]
+pub struct ScratchFile(TempFile);
+
+impl ScratchFile {
+    /// Adds bytes.
+    ///
+    /// # Errors
+    /// The file system says no. What was written can then not be read.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
+        self.0.write(bytes).await
+    }
+
+    /// All that was written.
+    ///
+    /// # Errors
+    /// The file system says no.
+    pub async fn read(mut self) -> Result<Vec<u8>, BlobError> {
+        self.0.flush().await?;
+        let path = self.0.path.0.clone();
+        self.0.folder.blocking(move |_| fs::read(path)).await
+    }
+}
+
+/// A file that is gone when this is dropped, and is written in large pieces.
+#[derive(Debug)]
+struct TempFile {
+    folder: BlobFolder,
+    /// `None` after a failure: what is there is worth nothing then.
+    file: Option<fs::File>,
+    buffer: Vec<u8>,
+    path: TempPath,
+}
+
+impl TempFile {
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() < WRITE_BUFFER_BYTES { Ok(()) } else { self.flush().await }
     }
 
     async fn flush(&mut self) -> Result<(), BlobError> {
@@ -306,11 +369,10 @@ impl BlobWriter {
     }
 }
 
-/// The temporary file of a blob that has not been finished; gone when this is dropped.
 #[derive(Debug)]
-struct TempBlobFile(PathBuf);
+struct TempPath(PathBuf);
 
-impl Drop for TempBlobFile {
+impl Drop for TempPath {
     fn drop(&mut self) {
         // It may have become the blob. What cannot be removed now is removed when the folder is opened.
         let _removed = fs::remove_file(&self.0);

@@ -64,7 +64,7 @@ pub use catalog::{
 };
 
 // The bytes of files, by their hash.
-pub use blobs::{BlobError, BlobFolder, BlobLimits, BlobWriter, StoredBlob};
+pub use blobs::{BlobError, BlobFolder, BlobLimits, BlobWriter, ScratchFile, StoredBlob};
 
 // The log in memory.
 pub use memory::{MemoryLimits, MemoryLog};

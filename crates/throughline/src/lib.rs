@@ -32,6 +32,7 @@ mod error;
 mod language;
 mod media;
 mod observe;
+mod request_files;
 mod suggest;
 mod turn;
 mod upstream;
@@ -56,7 +57,7 @@ pub use config::AppSettings;
 pub use error::Error;
 pub use inspect::views;
 pub use language::UserLanguage;
-pub use media::{MediaError, MediaOwner, MediaStore};
+pub use media::{MediaError, MediaOwner, MediaReader, MediaStore};
 pub use observe::{KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
 pub use recording::redecode::{DecodeDifference, RecordedBytes, RedecodeOutcome, RedecodedReply, redecode};
 pub use turn::{

@@ -3,13 +3,17 @@
 //!
 //! Without a [`MediaStore`] everything stays in the events, which suits a program whose log is in memory.
 
+use crate::request_files::RequestFiles;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt;
+use std::io::Cursor;
+use std::pin::Pin;
 use std::sync::Arc;
 use throughline_engine::TurnId;
 use throughline_wire::{CallOutcome, Media, MediaContent, Message, ModelRequest, UserPart};
+use tokio::io::AsyncRead;
 
 /// Owner of stored content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +47,45 @@ pub trait MediaStore: Send + Sync {
     /// # Errors
     /// It cannot be read now.
     async fn read(&self, user: Option<&str>, file_id: &str) -> Result<Option<Vec<u8>>, MediaError>;
+
+    /// The same, to be read in pieces while a request is sent. A store that can do so needs no memory for large pictures; by
+    /// default the content is read whole.
+    ///
+    /// # Errors
+    /// It cannot be read now.
+    async fn open(&self, user: Option<&str>, file_id: &str) -> Result<Option<MediaReader>, MediaError> {
+        Ok(self.read(user, file_id).await?.map(MediaReader::of_bytes))
+    }
+}
+
+/// The content of a file that is read in pieces.
+pub struct MediaReader {
+    /// Size of all of it, in bytes.
+    pub bytes: u64,
+    /// All of it, from the beginning.
+    pub content: Pin<Box<dyn AsyncRead + Send>>,
+}
+
+impl MediaReader {
+    /// A content that is in memory.
+    pub fn of_bytes(content: Vec<u8>) -> Self {
+        Self { bytes: content.len() as u64, content: Box::pin(Cursor::new(content)) }
+    }
+}
+
+impl fmt::Debug for MediaReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MediaReader").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+/// Form in which the content of files comes into a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HydratedForm {
+    /// The content itself, for whoever reads or signs the request.
+    Inline,
+    /// A placeholder where the encoder need not see it: it is read while the request is sent.
+    Streamed,
 }
 
 /// Moves large content of one turn to the file store and back.
@@ -103,13 +146,24 @@ impl MediaOffloader {
 
     /// Loads content from its files for a model. Content that is no longer there stays a reference, which becomes a
     /// note.
-    pub(crate) async fn hydrate(&self, request: &mut ModelRequest) {
-        let Some(store) = &self.store else { return };
+    pub(crate) async fn hydrate(&self, request: &mut ModelRequest, form: HydratedForm) -> RequestFiles {
+        let Some(store) = &self.store else { return RequestFiles::default() };
+        let mut files = RequestFiles::of(Arc::clone(store), self.owner.user.clone());
         for media in request.messages.iter_mut().flat_map(Message::media_mut) {
-            let Some(file_id) = media.file_id() else { continue };
-            if let Ok(Some(bytes)) = store.read(self.owner.user.as_deref(), file_id).await {
+            let Some(file_id) = media.file_id().map(str::to_owned) else { continue };
+            let user = self.owner.user.as_deref();
+            let bytes = match form {
+                HydratedForm::Inline => store.read(user, &file_id).await,
+                HydratedForm::Streamed => match store.open(user, &file_id).await {
+                    Ok(Some(opened)) => files.add(media, file_id, opened).await,
+                    Ok(None) => Ok(None),
+                    Err(error) => Err(error),
+                },
+            };
+            if let Ok(Some(bytes)) = bytes {
                 media.content = MediaContent::Inline { data: STANDARD.encode(bytes) };
             }
         }
+        files
     }
 }

@@ -1,7 +1,7 @@
 //! A store of 100,000 turns under `throughline serve`: every kind of search, other requests while searches run and are
 //! abandoned, and mixed load for an hour with the resident set watched.
 
-mod client;
+pub(super) mod client;
 mod mixed;
 mod search;
 mod texts;
@@ -11,6 +11,7 @@ use super::serving::ServeProcess;
 use crate::program;
 use anyhow::{Context, Result, bail};
 use client::LoadClient;
+pub(super) use mixed::resident_mib;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

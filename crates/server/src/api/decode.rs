@@ -3,11 +3,10 @@
 use super::view::variant_name;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Query;
+use crate::large_bodies::{RequestMemory, SpooledText};
 use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
-use axum::body::Bytes;
 use axum::extract::multipart::MultipartError;
-use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
 use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -20,10 +19,13 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+/// Memory for a byte of a recording: the text, the reply, its events and the findings.
+const RECORDING_MEMORY_PER_BYTE: u64 = 8;
+
 /// `/v1/decode`.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
-    // What goes around the recording in a form is little.
-    OpenApiRouter::new().routes(routes!(decode)).layer(DefaultBodyLimit::max(RECORDING_BYTES_MAX + (4 << 10)))
+    // The gate bounds it, as every upload.
+    OpenApiRouter::new().routes(routes!(decode)).layer(DefaultBodyLimit::disable())
 }
 
 /// Options for decoding a recording.
@@ -161,37 +163,38 @@ async fn decode(
 }
 
 /// The recording: the file of a form, or the body itself.
-async fn recording_body(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
+async fn recording_body(request: Request, state: &AppState) -> Result<Vec<u8>, ApiError> {
+    let memory = request.extensions().get::<RequestMemory>().cloned();
     let kind =
         request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let body = if kind.starts_with("multipart/form-data") {
-        let form = Multipart::from_request(request, state).await;
-        let mut form = form.map_err(|error| ApiError::bad_request("unreadable_form", error.to_string()))?;
-        let unread = |error: MultipartError| match error.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-            _ => ApiError::bad_request("unreadable_form", error.to_string()),
-        };
-        loop {
-            match form.next_field().await.map_err(unread)? {
-                Some(field) if field.name() == Some("file") => break field.bytes().await.map_err(unread)?,
-                Some(_) => {}
-                None => {
-                    return Err(
-                        ApiError::bad_request("no_file", "the form has no field `file`").param("file")
-                    );
-                }
+    let text = if kind.starts_with("multipart/form-data") {
+        recording_of_form(request, state).await?
+    } else {
+        SpooledText::of_body(state, request.into_body(), RECORDING_BYTES_MAX as u64).await?
+    };
+    let text = text.ok_or_else(too_large)?;
+    text.read(memory.as_ref(), RECORDING_MEMORY_PER_BYTE).await
+}
+
+/// `None` if it is too large.
+async fn recording_of_form(request: Request, state: &AppState) -> Result<Option<SpooledText>, ApiError> {
+    let unreadable = |error: MultipartError| ApiError::bad_request("unreadable_form", error.to_string());
+    let form = Multipart::from_request(request, state).await;
+    let mut form = form.map_err(|error| ApiError::bad_request("unreadable_form", error.to_string()))?;
+    while let Some(mut field) = form.next_field().await.map_err(unreadable)? {
+        if field.name() != Some("file") {
+            continue;
+        }
+        let mut text = SpooledText::default();
+        while let Some(chunk) = field.chunk().await.map_err(unreadable)? {
+            text.push(state, &chunk).await?;
+            if text.bytes() > RECORDING_BYTES_MAX as u64 {
+                return Ok(None);
             }
         }
-    } else {
-        Bytes::from_request(request, state).await.map_err(|error| match error {
-            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => too_large(),
-            other => ApiError::bad_request("unreadable_body", other.to_string()),
-        })?
-    };
-    if body.len() > RECORDING_BYTES_MAX {
-        return Err(too_large());
+        return Ok(Some(text));
     }
-    Ok(body)
+    Err(ApiError::bad_request("no_file", "the form has no field `file`").param("file"))
 }
 
 fn too_large() -> ApiError {

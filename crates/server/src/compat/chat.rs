@@ -106,9 +106,10 @@ async fn run_completion(
     request: Request,
 ) -> Result<Response, ApiError> {
     principal.require(KeyScope::Chat)?;
-    let (Parts { uri, headers, extensions, .. }, body) = request.into_parts();
+    let (parts, body) = request.into_parts();
+    let body = request_body::read_body(&state, &principal, &parts, body).await?;
+    let Parts { uri, headers, extensions, .. } = parts;
     let canceller = canceller_of(extensions.get::<ConnectionInfo>().cloned().map(Extension));
-    let body = request_body::read_body(&state, &principal, &headers, body).await?;
     let files = load_files(&state, &principal, referenced_files(&body)).await?;
     let agents = models::visible_agents(&state, &principal).await?;
     let selector = models::parse_selector(&agents, body["model"].as_str().unwrap_or_default());

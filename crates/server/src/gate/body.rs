@@ -1,25 +1,31 @@
 //! Limits on a request's body while it is read: size, time, depth. Nothing is buffered here.
 
 use crate::error::ApiError;
+use crate::large_bodies::LARGE_BYTES;
 use axum::body::{Body, Bytes, HttpBody};
+use futures_util::future::BoxFuture;
 use http::header::EXPECT;
 use http::request::Parts;
 use http::{StatusCode, Version};
 use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Sleep;
 
 /// Violation in the part of the body that was read. The handler that read it sees only that it broke off.
 #[derive(Debug, Default)]
-pub(super) struct BodyStatus(AtomicU8);
+pub(super) struct BodyStatus {
+    violation: AtomicU8,
+    refusal: Mutex<Option<ApiError>>,
+}
 
 const TOO_LARGE: u8 = 1;
 const TOO_SLOW: u8 = 2;
 const TOO_DEEP: u8 = 3;
+const NOT_ADMITTED: u8 = 4;
 
 /// The bounds of one body.
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +133,7 @@ async fn drain(mut body: Body) {
 impl BodyStatus {
     /// The error to answer with in place of what the handler made of it.
     pub(super) fn error(&self, limits: BodyLimits) -> Option<ApiError> {
-        match self.0.load(Ordering::Acquire) {
+        match self.violation.load(Ordering::Acquire) {
             TOO_LARGE => Some(body_too_large(limits)),
             TOO_SLOW => Some(ApiError::new(
                 StatusCode::REQUEST_TIMEOUT,
@@ -138,6 +144,7 @@ impl BodyStatus {
                 "json_depth_max",
                 format!("the JSON nests deeper than {}", limits.depth_max.unwrap_or_default()),
             )),
+            NOT_ADMITTED => self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take(),
             _ => None,
         }
     }
@@ -162,19 +169,37 @@ pub(super) struct LimitedBody {
     read: u64,
     deadline: Pin<Box<Sleep>>,
     depth: JsonDepth,
+    /// What it waits for before more than a small body is read, if that was not known in front.
+    admission: Option<BoxFuture<'static, Result<(), ApiError>>>,
     status: Arc<BodyStatus>,
 }
 
 impl LimitedBody {
-    pub(super) fn new(body: DrainedBody, limits: BodyLimits) -> (Self, Arc<BodyStatus>) {
+    pub(super) fn new(
+        body: DrainedBody,
+        limits: BodyLimits,
+        admission: Option<BoxFuture<'static, Result<(), ApiError>>>,
+    ) -> (Self, Arc<BodyStatus>) {
         let status = Arc::new(BodyStatus::default());
         let deadline = Box::pin(tokio::time::sleep(limits.time_max));
         let depth = JsonDepth::default();
-        (Self { body, limits, read: 0, deadline, depth, status: status.clone() }, status)
+        (Self { body, limits, read: 0, deadline, depth, admission, status: status.clone() }, status)
+    }
+
+    /// Waits for the admission of a body that turned out to be large. The time of the body begins behind it.
+    fn poll_admission(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ApiError>> {
+        let Some(admission) = self.admission.as_mut().filter(|_| self.read >= LARGE_BYTES) else {
+            return Poll::Ready(Ok(()));
+        };
+        let admitted = std::task::ready!(admission.as_mut().poll(cx));
+        self.admission = None;
+        let deadline = tokio::time::Instant::now() + self.limits.time_max;
+        self.deadline.as_mut().reset(deadline);
+        Poll::Ready(admitted)
     }
 
     fn fail(&self, why: u8) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.status.0.store(why, Ordering::Release);
+        self.status.violation.store(why, Ordering::Release);
         Poll::Ready(Some(Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::InvalidData)))))
     }
 }
@@ -187,6 +212,14 @@ impl HttpBody for LimitedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match self.poll_admission(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => {
+                *self.status.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                return self.fail(NOT_ADMITTED);
+            }
+        }
         let frame = match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Ready(frame) => frame,
             Poll::Pending => {

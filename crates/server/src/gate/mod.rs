@@ -23,6 +23,7 @@ pub use key_ring::{KeyInfo, KeyStore, NewApiKey};
 
 use crate::error::ApiError;
 use crate::extract::is_json;
+use crate::large_bodies::{LargeBodies, RequestMemory};
 use crate::net::ConnectionInfo;
 #[cfg(feature = "oidc")]
 use crate::oidc::OidcProvider;
@@ -35,6 +36,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use body::{BodyLimits, DrainedBody, LimitedBody};
 use credential::{ShownCredential, check_csrf_intent, credential_of};
+use futures_util::FutureExt;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
@@ -60,6 +62,8 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
     media-src 'self' blob:; worker-src 'self'; manifest-src 'self'; connect-src 'self'; font-src 'self'; \
     frame-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
+/// Memory for a byte of JSON: its text, its values, and what is made of them.
+const JSON_MEMORY_PER_BYTE: u64 = 6;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 /// The longest id of a request that is taken over from a proxy.
@@ -91,16 +95,18 @@ struct GateSettings {
     allowed_sites: AllowedSites,
     limits: ServerLimits,
     new_turns: DefaultKeyedRateLimiter<String>,
+    large_bodies: Arc<LargeBodies>,
 }
 
 impl GateSettings {
-    fn of(settings: &ServerSettings) -> Self {
+    fn of(settings: &ServerSettings, large_bodies: Arc<LargeBodies>) -> Self {
         // The configuration refuses 0.
         let per_minute = NonZeroU32::new(settings.limits.turns_per_minute_max).unwrap_or(NonZeroU32::MIN);
         Self {
             allowed_sites: AllowedSites::of(settings),
             limits: settings.limits,
             new_turns: RateLimiter::keyed(Quota::per_minute(per_minute)),
+            large_bodies,
         }
     }
 }
@@ -119,6 +125,7 @@ impl GateSettings {
 /// A request that was admitted.
 struct AdmittedRequest {
     principal: Option<Principal>,
+    kind: RequestKind,
     body_limits: BodyLimits,
 }
 
@@ -134,7 +141,7 @@ impl Gate {
             tickets: TicketStore::new(),
             sign_in_tickets: TicketStore::new(),
             live_streams: LiveStreams::default(),
-            settings: RwLock::new(Arc::new(GateSettings::of(settings))),
+            settings: RwLock::new(Arc::new(GateSettings::of(settings, LargeBodies::of(&settings.limits)))),
         }))
     }
 
@@ -145,7 +152,8 @@ impl Gate {
 
     /// Takes names, pages and limits of a new configuration. Who may come in at all is decided at the start.
     pub fn reload(&self, settings: &ServerSettings) {
-        let new = Arc::new(GateSettings::of(settings));
+        let large_bodies = self.settings().large_bodies.reloaded(&settings.limits);
+        let new = Arc::new(GateSettings::of(settings, large_bodies));
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 
@@ -286,6 +294,7 @@ impl Gate {
             // Nothing is there, which is no secret; the fallback says so.
             return Ok(AdmittedRequest {
                 principal: None,
+                kind: RequestKind::Plain,
                 body_limits: plain_body_limits(limits, &parts.headers),
             });
         };
@@ -313,7 +322,7 @@ impl Gate {
         check_content_length(&parts.headers, body_limits)?;
         let credential = credential_of(parts)?;
         let RouteAccess::Scope(scope) = access else {
-            return Ok(AdmittedRequest { principal: None, body_limits });
+            return Ok(AdmittedRequest { principal: None, kind, body_limits });
         };
         let principal = self.principal(credential, parts, page).await?;
         // Behind the key: who has none is told that, and nothing else.
@@ -324,7 +333,7 @@ impl Gate {
         if matches!(kind, RequestKind::NewTurn | RequestKind::Chat) {
             settings.check_turn_quota(&principal)?;
         }
-        Ok(AdmittedRequest { principal: Some(principal), body_limits })
+        Ok(AdmittedRequest { principal: Some(principal), kind, body_limits })
     }
 
     /// True if a header of the request has a valid key. A ticket does not count: it is part of an address.
@@ -422,6 +431,20 @@ fn plain_body_limits(limits: &ServerLimits, headers: &HeaderMap) -> BodyLimits {
     }
 }
 
+/// Lets a large body wait until it may be read. JSON that no handler spools gets its memory here: it comes within seconds.
+async fn admit_body(memory: RequestMemory, kind: RequestKind, bytes: u64) -> Result<(), ApiError> {
+    memory.admit(bytes).await?;
+    match kind {
+        RequestKind::Plain | RequestKind::NewTurn => memory.reserve(bytes, JSON_MEMORY_PER_BYTE).await,
+        RequestKind::Chat | RequestKind::Upload => Ok(()),
+    }
+}
+
+/// `None` if it is not said in front.
+fn body_length(body: &DrainedBody) -> Option<u64> {
+    if body.is_end_stream() { Some(0) } else { body.size_hint().exact() }
+}
+
 /// Refuses a declared length over the limit before anything is read.
 fn check_content_length(headers: &HeaderMap, body_limits: BodyLimits) -> Result<(), ApiError> {
     let length = headers
@@ -457,7 +480,7 @@ async fn admit_request(State(gate): State<Gate>, request: Request, next: Next) -
                 Err(error) => (error.into_response(), None),
                 Ok(admitted) => {
                     let user = admitted.principal.as_ref().map(|principal| principal.user.clone());
-                    (gate.run_handler(admitted, parts, body, next).await, user)
+                    (gate.run_handler(&settings, admitted, parts, body, next).await, user)
                 }
             };
             page.headers(response.headers_mut());
@@ -479,22 +502,36 @@ impl Gate {
     /// The handler's answer, within the bounds of its body and as long as the key is good.
     async fn run_handler(
         &self,
+        settings: &GateSettings,
         admitted: AdmittedRequest,
         mut parts: Parts,
         body: DrainedBody,
         next: Next,
     ) -> Response {
-        let AdmittedRequest { principal, body_limits } = admitted;
+        let AdmittedRequest { principal, kind, body_limits } = admitted;
+        let counted_as = principal.as_ref().map_or("", Principal::counted_as);
+        let memory = settings.large_bodies.request(counted_as);
+        let length = body_length(&body);
+        let admission = admit_body(memory.clone(), kind, length.unwrap_or(body_limits.bytes_max)).boxed();
+        let admission = match length {
+            // Who does not say it is let in when it turns out to be a large one.
+            None => Some(admission),
+            Some(_) => match admission.await {
+                Ok(()) => None,
+                Err(error) => return error.into_response(),
+            },
+        };
         let connection = parts.extensions.get::<ConnectionInfo>().cloned();
         let live_name = principal.as_ref().and_then(live_name);
         if let Some(principal) = principal {
             parts.extensions.insert(principal);
         }
         parts.extensions.insert(self.clone());
+        parts.extensions.insert(memory.clone());
         let (body, body_status) = if body.is_end_stream() {
             (Body::new(body), None)
         } else {
-            let (limited_body, body_status) = LimitedBody::new(body, body_limits);
+            let (limited_body, body_status) = LimitedBody::new(body, body_limits, admission);
             (Body::new(limited_body), Some(body_status))
         };
         let response = next.run(Request::from_parts(parts, body)).await;
@@ -504,6 +541,7 @@ impl Gate {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             return response;
         }
+        let response = response.map(|body| memory.held_by(body));
         match live_name {
             None => response,
             Some(name) => self.track_stream(response, &name, connection),

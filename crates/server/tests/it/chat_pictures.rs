@@ -11,7 +11,8 @@ use throughline_testkit::{ModelScript, ScriptQueue};
 
 fn picture(bytes: usize) -> String {
     let noise = (0..bytes).map(|n| (n * 31 % 253) as u8);
-    let content: Vec<u8> = b"\x89PNG\r\n\x1a\n".iter().copied().chain(noise).take(bytes).collect();
+    let head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0";
+    let content: Vec<u8> = head.iter().copied().chain(noise).take(bytes).collect();
     format!("data:image/png;base64,{}", BASE64.encode(content))
 }
 

@@ -21,7 +21,7 @@ pub struct Gated {
     pub address: SocketAddr,
     pub gate: Gate,
     pub keys: KeysInMemory,
-    _inner: TestServer,
+    inner: TestServer,
     pub wish: mpsc::Sender<()>,
     pub serving: Option<JoinHandle<ServeOutcome>>,
     tending: JoinHandle<()>,
@@ -63,7 +63,7 @@ impl Gated {
             Some(tokio::spawn(bound.serve(gate.wrap(router(more(inner.state.clone()))), wishes, drain)));
         let tending = gate.clone();
         let tending = tokio::spawn(async move { tending.watch_live_keys().await });
-        Self { address, gate, keys, _inner: inner, wish, serving, tending }
+        Self { address, gate, keys, inner, wish, serving, tending }
     }
 
     /// A key of the one user.
@@ -76,6 +76,11 @@ impl Gated {
         let new = NewApiKey { name: "test".to_owned(), scopes, expires_at, ..NewApiKey::default() };
         let (key, pass) = self.gate.mint(LOCAL_USER, new).await.unwrap();
         (key.reveal(), pass)
+    }
+
+    /// Number of times that the model has been asked.
+    pub fn asked(&self) -> usize {
+        self.inner.upstream.exchanges().len()
     }
 
     /// Sends these bytes and reads until the server closes.

@@ -2,11 +2,12 @@
 
 use crate::gated::{Answer, Gated, read_all, settings};
 use crate::support;
+use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
 use throughline::config::{AuthMode, ServerLimits, ServerSettings};
 use throughline_server::{BIND_RETRY_FOR, BindError, HttpServer, KeyScope, ServeOutcome};
-use throughline_testkit::ScriptQueue;
+use throughline_testkit::{BodyBreak, ModelScript, ScriptQueue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -396,4 +397,54 @@ mod tls {
         std::fs::copy(&other.key, &mixed.key).unwrap();
         assert!(with(&mixed).contains("cannot be used"), "{}", with(&mixed));
     }
+}
+
+/// A chat of 2 MiB with a picture in it, as it is written.
+fn large_chat(server: &Gated, bearer: &str, length: &str) -> String {
+    let picture = "A".repeat(2 << 20);
+    let url = format!("data:image/png;base64,{picture}");
+    let content = json!([{"type": "image_url", "image_url": {"url": url}}]);
+    let body = json!({"model": "default", "messages": [{"role": "user", "content": content}]}).to_string();
+    let (length, body) = match length {
+        "said" => (format!("Content-Length: {}", body.len()), body),
+        _ => ("Transfer-Encoding: chunked".to_owned(), format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len())),
+    };
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\n{length}\r\n\r\n{body}",
+        server.address
+    )
+}
+
+#[tokio::test]
+async fn large_chats_of_a_key_wait_for_each_other_and_small_ones_for_none() {
+    let limits = ServerLimits {
+        large_bodies_bytes_per_key_max: 3 << 20,
+        large_body_wait_ms_max: 200,
+        ..ServerLimits::default()
+    };
+    let hi = || ModelScript::new().say("Hi.");
+    let silent = hi().broken_at(0, BodyBreak::Stall);
+    let scripts = [silent, hi(), hi(), hi()];
+    let server = Gated::start(ScriptQueue::new(scripts), &ServerSettings { limits, ..settings() }).await;
+    let (key, _) = server.key(&[KeyScope::Chat]).await;
+    let (other, _) = server.key(&[KeyScope::Chat]).await;
+    let [bearer, other] = [key, other].map(|key| format!("Bearer {key}"));
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    first.write_all(large_chat(&server, &bearer, "said").as_bytes()).await.unwrap();
+    support::eventually("the first is asked", async || server.asked() == 1).await;
+    for length in ["said", "not said"] {
+        let refused = Answer::of(&server.raw(&large_chat(&server, &bearer, length)).await);
+        assert_eq!((refused.status, refused.code().as_str()), (429, "large_bodies_bytes_per_key_max"));
+        assert_eq!(refused.header("retry-after"), Some("5"), "{refused:?}");
+    }
+    let small = r#"{"model": "default", "messages": [{"role": "user", "content": "Hi"}]}"#;
+    let headers = [("Authorization", bearer.as_str()), JSON];
+    assert_eq!(server.ask("POST", "/v1/chat/completions", &headers, small).await.status, 200);
+    assert_eq!(Answer::of(&server.raw(&large_chat(&server, &other, "said")).await).status, 200);
+    drop(first);
+    support::eventually("whoever left waits for nothing", async || {
+        Answer::of(&server.raw(&large_chat(&server, &bearer, "not said")).await).status == 200
+    })
+    .await;
 }

@@ -170,6 +170,15 @@ pub struct ServerLimits {
     /// with each message, and what is too much for the model its provider says. Default 16 MiB: about four million tokens of
     /// English, twice what any model of the table reads.
     pub chat_text_bytes_max: u32,
+    /// Bodies of more than 1 MiB that one key has at once, in bytes, until each is answered: further ones wait, unread. Default
+    /// 256 MiB: four of the largest chats.
+    pub large_bodies_bytes_per_key_max: u64,
+    /// Memory for what is read of such bodies without their pictures and files, of all keys together, in bytes; a key gets half of
+    /// it. Requests with more than 1 MiB of text wait for it. Default 256 MiB.
+    pub large_bodies_memory_bytes_max: u64,
+    /// Longest time that a large body waits for either, in milliseconds. Default 45,000: many proxies close a connection that
+    /// carries nothing for a minute.
+    pub large_body_wait_ms_max: u64,
     /// Longest time for the body of a request, in milliseconds. Default 15,000.
     pub body_ms_max: u64,
     /// Deepest nesting of a request's JSON. Default 64.
@@ -254,6 +263,9 @@ impl Default for ServerLimits {
             body_bytes_max: 4 << 20,
             chat_body_bytes_max: 64 << 20,
             chat_text_bytes_max: 16 << 20,
+            large_bodies_bytes_per_key_max: 256 << 20,
+            large_bodies_memory_bytes_max: 256 << 20,
+            large_body_wait_ms_max: 45_000,
             body_ms_max: 15_000,
             json_depth_max: 64,
             upload_bytes_max: 32 << 20,
@@ -289,7 +301,7 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Every limit by name: none of them may be 0, which would let nothing through.
-    fn all(&self) -> [(&'static str, u64); 35] {
+    fn all(&self) -> [(&'static str, u64); 38] {
         [
             ("connections_max", self.connections_max.into()),
             ("header_bytes_max", self.header_bytes_max.into()),
@@ -297,6 +309,9 @@ impl ServerLimits {
             ("body_bytes_max", self.body_bytes_max.into()),
             ("chat_body_bytes_max", self.chat_body_bytes_max),
             ("chat_text_bytes_max", self.chat_text_bytes_max.into()),
+            ("large_bodies_bytes_per_key_max", self.large_bodies_bytes_per_key_max),
+            ("large_bodies_memory_bytes_max", self.large_bodies_memory_bytes_max),
+            ("large_body_wait_ms_max", self.large_body_wait_ms_max),
             ("body_ms_max", self.body_ms_max),
             ("json_depth_max", self.json_depth_max.into()),
             ("upload_bytes_max", self.upload_bytes_max),

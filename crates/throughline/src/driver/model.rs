@@ -2,8 +2,9 @@
 
 use super::request_hooks::RequestHooks;
 use crate::clock::TurnClock;
-use crate::media::MediaOffloader;
+use crate::media::{HydratedForm, MediaOffloader};
 use crate::observe::ObservedCall;
+use crate::request_files::HydratedRequest;
 use crate::upstream::{CallTime, EventBatch, ModelHandoff, ModelItem, UpstreamClient};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -71,8 +72,14 @@ impl ModelCall {
         let (out, hooks) = (handoff.clone(), self.hooks.clone());
         let call = async move {
             let call = AssertUnwindSafe(async {
-                offloader.hydrate(&mut request).await;
+                let form = if client.streams_files() && !hooks.has_preprocessors() {
+                    HydratedForm::Streamed
+                } else {
+                    HydratedForm::Inline
+                };
+                let files = offloader.hydrate(&mut request, form).await;
                 hooks.apply(&mut request).await;
+                let request = HydratedRequest { request, files };
                 let time = CallTime { clock: &clock, deadline };
                 client.call(request, &calls, time, watch, &offloader, &out).await;
             });

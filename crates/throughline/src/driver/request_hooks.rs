@@ -24,9 +24,14 @@ impl RequestHooks {
         Self { hooks: hooks.into(), preprocessed: Arc::default() }
     }
 
+    /// True if messages are changed, which takes their pictures as well.
+    pub(super) fn has_preprocessors(&self) -> bool {
+        self.hooks.iter().any(|hook| hook.has_preprocessors())
+    }
+
     /// Changes a request. Messages that have come since the first one follow the preprocessed ones as they are.
     pub(super) async fn apply(&self, request: &mut ModelRequest) {
-        if self.hooks.iter().any(|hook| hook.has_preprocessors()) {
+        if self.has_preprocessors() {
             self.preprocess(request).await;
         }
         for hook in self.hooks.iter() {

@@ -189,6 +189,12 @@ impl UpstreamClient {
         }
     }
 
+    /// True if a request's files may be read while it is sent: a model in this process gets them, and the program's hook may sign
+    /// the body.
+    pub(crate) fn streams_files(&self) -> bool {
+        self.upstream.local_model.is_none() && self.upstream.authorizer.is_none()
+    }
+
     /// Gives the request to the program's hook, if there is one.
     pub(super) async fn authorize(
         &self,

@@ -14,6 +14,7 @@ use super::too_long::HistoryShape;
 use crate::clock::TurnClock;
 use crate::media::MediaOffloader;
 use crate::observe::{ModelCallEvent, ObservedCall};
+use crate::request_files::{HydratedRequest, RequestFiles};
 use reqwest::header;
 use std::sync::atomic::Ordering;
 use throughline_engine::{FailureKind, UpstreamFailure};
@@ -45,13 +46,14 @@ impl UpstreamClient {
     /// future closes the connection.
     pub(crate) async fn call(
         &self,
-        mut request: Box<ModelRequest>,
+        request: HydratedRequest,
         calls: &CallFormat,
         time: CallTime<'_>,
         observed: ObservedCall,
         offloader: &MediaOffloader,
         out: &ModelHandoff,
     ) {
+        let HydratedRequest { mut request, files } = request;
         let hosted = &mut request.settings.hosted;
         hosted.extend(&self.upstream.hosted);
         hosted.sort_unstable();
@@ -61,6 +63,7 @@ impl UpstreamClient {
         let (model, conversation, shape) =
             (request.model.clone(), request.cache_key.clone(), HistoryShape::of(&request.messages));
         let listeners = ReplyListeners { out, observed: &observed, offloader };
+        let request = HydratedRequest { request, files };
         let exchanged = self.exchange(request, calls, time, listeners, &mut bytes).await;
         let failure = exchanged.as_ref().err().map(|failure| failure.kind);
         if let (Some(FailureKind::ContextTooLong), Some(conversation)) = (failure, conversation) {
@@ -104,13 +107,13 @@ impl UpstreamClient {
 
     async fn exchange(
         &self,
-        request: Box<ModelRequest>,
+        request: HydratedRequest,
         calls: &CallFormat,
         time: CallTime<'_>,
         listeners: ReplyListeners<'_>,
         bytes: &mut u64,
     ) -> Result<(), UpstreamFailure> {
-        let mut request = request;
+        let HydratedRequest { mut request, files } = request;
         self.profile.forget_unreadable(&mut request);
         let offered_names: Vec<String> =
             request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
@@ -133,6 +136,7 @@ impl UpstreamClient {
         let mut attempt = ReplyAttempt { transfer, may_fall_back, time, listeners };
         let mut call = Box::new(RepeatableCall {
             request: rendered,
+            files,
             options,
             tool_choice: ForcedChoice::Field,
             reported_left_out: LeftOut::default(),
@@ -214,12 +218,10 @@ impl UpstreamClient {
         loop {
             let mut profile = self.profile_for(&call.request.model);
             profile.tool_choice_required &= call.tool_choice == ForcedChoice::Field;
-            let encoded = encode(self.upstream.dialect, &call.request, &profile, transfer)
-                .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
-            let left_out = LeftOut::of(&encoded);
-            let sending = self.authorize(self.request(&encoded, transfer)?, limits).await?;
+            let (request, left_out) = self.request(call, &profile, transfer)?;
+            let sending = self.authorize(request, limits).await?;
             let address = shown_address(sending.url());
-            let bytes = sending.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len) as u64;
+            let bytes = body_bytes(&sending);
             observed.report(|at| ModelCallEvent::Sent { at, bytes });
             let sent = timeout_at(limits.first_byte, self.http.execute(sending)).await;
             let response = match sent {
@@ -248,7 +250,7 @@ impl UpstreamClient {
             let body = self.redact(&error_body(response, limits).await);
             let refusal = error_body::parse(&body);
             let status_code = status.as_u16();
-            if self.adapt(call, &profile, &encoded.body, (status_code, &refusal)) {
+            if self.adapt(call, &profile, transfer, (status_code, &refusal)) {
                 continue;
             }
             if status.is_redirection() {
@@ -278,14 +280,18 @@ impl UpstreamClient {
         &self,
         call: &mut RepeatableCall,
         profile: &UpstreamProfile,
-        body: &serde_json::Value,
+        transfer: TransferMode,
         (status, refusal): (u16, &UpstreamErrorBody),
     ) -> bool {
         call.adapted_refusals += 1;
         if call.adapted_refusals > ADAPTED_REFUSALS_MAX {
             return false;
         }
-        let refused = RefusedRequest { request: &call.request, profile, body };
+        // Encoded once more: what was sent is not in memory while an answer is waited for.
+        let Ok(encoded) = encode(self.upstream.dialect, &call.request, profile, transfer) else {
+            return false;
+        };
+        let refused = RefusedRequest { request: &call.request, profile, body: &encoded.body };
         if self.profile.learn(&refused, status, &refusal.text) {
             return true;
         }
@@ -322,27 +328,44 @@ impl UpstreamClient {
         else {
             return false;
         };
-        let encoded = encode(self.upstream.dialect, &call.request, profile, *transfer);
-        encoded.is_ok_and(|encoded| {
-            self.adapt(call, profile, &encoded.body, (status, &failure::stream_error_body(error)))
-        })
+        self.adapt(call, profile, *transfer, (status, &failure::stream_error_body(error)))
     }
 
+    /// The call as it is sent, and what is left out of it.
     fn request(
         &self,
-        encoded: &EncodedRequest,
+        call: &RepeatableCall,
+        profile: &UpstreamProfile,
         transfer: TransferMode,
-    ) -> Result<reqwest::Request, UpstreamFailure> {
+    ) -> Result<(reqwest::Request, LeftOut), UpstreamFailure> {
         let unsendable = |why: String| failure::without_status(FailureKind::Unsendable, why);
+        let encoded = encode(self.upstream.dialect, &call.request, profile, transfer)
+            .map_err(|error| unsendable(error.to_string()))?;
         let accept = accept_header(self.upstream.dialect, transfer);
-        let headers = self.headers(accept, &encoded.headers)?;
-        let body = serde_json::to_vec(&encoded.body).map_err(|error| unsendable(error.to_string()))?;
-        self.http
+        let mut headers = self.headers(accept, &encoded.headers)?;
+        let json = serde_json::to_string(&encoded.body).map_err(|error| unsendable(error.to_string()))?;
+        let (body, bytes) = call.files.body(json);
+        // Of one that is in memory, which a hook may replace, it is set later.
+        if body.as_bytes().is_none() {
+            headers.insert(header::CONTENT_LENGTH, bytes.into());
+        }
+        let request = self
+            .http
             .post(self.upstream.base_url.join(&encoded.path))
             .headers(headers)
             .body(body)
             .build()
-            .map_err(|error| unsendable(error.to_string()))
+            .map_err(|error| unsendable(error.to_string()))?;
+        Ok((request, LeftOut::of(&encoded)))
+    }
+}
+
+/// Length of a request's body: of one that is in memory, or as its header says.
+fn body_bytes(request: &reqwest::Request) -> u64 {
+    let stated = || request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+    match request.body().and_then(reqwest::Body::as_bytes) {
+        Some(body) => body.len() as u64,
+        None => stated().unwrap_or(0),
     }
 }
 
@@ -371,6 +394,7 @@ enum ForcedChoice {
 /// A call that may have to be made again, and what has been tried.
 pub(super) struct RepeatableCall {
     request: ModelRequest,
+    files: RequestFiles,
     pub options: DecodeOptions,
     tool_choice: ForcedChoice,
     reported_left_out: LeftOut,

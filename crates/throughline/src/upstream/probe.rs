@@ -107,7 +107,7 @@ impl Upstream {
                 (ModelHandoff::default(), TurnClock::start(), MediaOffloader::default());
             let watch = ObservedCall::unobserved();
             let time = CallTime { clock: &clock, deadline: client.deadline() };
-            let call = client.call(Box::new(request), &CallFormat::Native, time, watch, &offloader, &handoff);
+            let call = client.call(request.into(), &CallFormat::Native, time, watch, &offloader, &handoff);
             let mut call = Some(call.boxed());
             while let Some(item) = handoff.next_from(&mut call).await {
                 match item {

@@ -82,7 +82,7 @@ impl ModelStream {
             let (clock, offloader) = (TurnClock::start(), MediaOffloader::default());
             let time = CallTime { clock: &clock, deadline: client.deadline() };
             let watch = ObservedCall::unobserved();
-            client.call(Box::new(request), &CallFormat::Native, time, watch, &offloader, &out).await;
+            client.call(request.into(), &CallFormat::Native, time, watch, &offloader, &out).await;
         };
         Self { handoff, call: Some(call.boxed()), waiting: VecDeque::new(), reply: ModelReply::default() }
     }

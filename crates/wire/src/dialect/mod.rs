@@ -17,7 +17,6 @@ pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 mod picture_limits;
-mod picture_size;
 mod reply_schema;
 mod settings;
 pub(crate) mod tool_choice_prompt;

@@ -3,7 +3,6 @@
 //! A long conversation with screenshots would be refused from some picture on, and every later request of it.
 
 use super::Dialect;
-use super::picture_size::picture_size;
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{Media, Message, ModelRequest, UserPart};
 use std::borrow::Cow;
@@ -104,7 +103,7 @@ impl PictureLimits {
         if matches!(dialect, Dialect::Anthropic | Dialect::BedrockAnthropic) {
             for document in request.messages.iter().flat_map(documents) {
                 limits.count = limits.count.saturating_sub(1);
-                limits.total = limits.total.saturating_sub(document.data().len());
+                limits.total = limits.total.saturating_sub(document.base64_bytes());
             }
         }
         limits
@@ -146,12 +145,12 @@ impl PictureLimits {
         if self.side == u32::MAX {
             return 0;
         }
-        picture_size(picture.data()).map_or(0, |(width, height)| width.max(height))
+        picture.pixel_size().map_or(0, |(width, height)| width.max(height))
     }
 
     /// Why it is refused whatever else is sent.
     fn own_fault(&self, picture: &Media, side: u32) -> Option<String> {
-        if picture.data().len() > self.base64 {
+        if picture.base64_bytes() > self.base64 {
             return Some(format!("it has more than {} bytes in base64", self.base64));
         }
         (side > self.side).then(|| format!("it has more than {} pixels on a side", self.side))
@@ -160,7 +159,7 @@ impl PictureLimits {
     /// Number of the oldest that are left out of a request, so that the others fit into it.
     fn start(&self, pictures: &[&Media], sent: &[usize]) -> usize {
         let by_count = number_left_out(sent.len(), self.count);
-        let sizes = || sent.iter().map(|at| pictures[*at].data().len());
+        let sizes = || sent.iter().map(|at| pictures[*at].base64_bytes());
         // A quarter at once, for the sake of a cache.
         let bytes =
             sizes().sum::<usize>().saturating_sub(self.total).next_multiple_of((self.total / 4).max(1));

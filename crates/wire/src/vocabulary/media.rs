@@ -1,5 +1,7 @@
 //! Pictures, sounds and files, as they are spoken of: with their content, or by the file that holds it.
 
+use super::media_placeholder::MediaPlaceholder;
+use super::picture_size::picture_size;
 use super::{CallOutcome, Message, ModelRequest, StartState, ToolOutput, UserPart};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -31,6 +33,11 @@ pub fn picture_type(bytes: &[u8]) -> Option<&'static str> {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
         _ => None,
     }
+}
+
+/// True for a MIME type of pictures.
+pub(super) fn is_picture_type(media_type: &str) -> bool {
+    media_type.get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"))
 }
 
 /// Base64 characters that hold the bytes by which a picture is recognized.
@@ -69,6 +76,9 @@ pub enum MediaContent {
         /// `https://…`
         url: String,
     },
+    /// In a file, whose base64 takes the place of this text while an encoded request is sent. In no log.
+    #[serde(skip)]
+    Placeholder(MediaPlaceholder),
 }
 
 impl Media {
@@ -87,11 +97,12 @@ impl Media {
         Self { media_type, content: MediaContent::Url { url } }
     }
 
-    /// Its base64; empty if the content is elsewhere. [`encode`](crate::encode) writes a note in place of what is in a file,
-    /// so no encoder meets one of those.
+    /// Its base64, or the text in its place; empty if the content is elsewhere. [`encode`](crate::encode) writes a note in place of
+    /// what is in a file, so no encoder meets one of those.
     pub fn data(&self) -> &str {
         match &self.content {
             MediaContent::Inline { data } => data,
+            MediaContent::Placeholder(placeholder) => placeholder.text(),
             MediaContent::Stored { .. } | MediaContent::Url { .. } => "",
         }
     }
@@ -100,7 +111,7 @@ impl Media {
     pub fn url(&self) -> Option<&str> {
         match &self.content {
             MediaContent::Url { url } => Some(url),
-            MediaContent::Inline { .. } | MediaContent::Stored { .. } => None,
+            MediaContent::Inline { .. } | MediaContent::Stored { .. } | MediaContent::Placeholder(_) => None,
         }
     }
 
@@ -115,7 +126,7 @@ impl Media {
     /// The file that holds its content, if one does.
     pub fn file_id(&self) -> Option<&str> {
         match &self.content {
-            MediaContent::Inline { .. } | MediaContent::Url { .. } => None,
+            MediaContent::Inline { .. } | MediaContent::Url { .. } | MediaContent::Placeholder(_) => None,
             MediaContent::Stored { file_id, .. } => Some(file_id),
         }
     }
@@ -125,7 +136,24 @@ impl Media {
         match &self.content {
             MediaContent::Inline { data } => data.len() as u64 / 4 * 3,
             MediaContent::Stored { bytes, .. } => *bytes,
+            MediaContent::Placeholder(placeholder) => placeholder.bytes(),
             MediaContent::Url { .. } => 0,
+        }
+    }
+
+    /// Length of its base64 in a request.
+    pub(crate) fn base64_bytes(&self) -> usize {
+        match &self.content {
+            MediaContent::Placeholder(placeholder) => placeholder.base64_bytes(),
+            _ => self.data().len(),
+        }
+    }
+
+    /// Width and height of a picture in pixels, if its header says them.
+    pub(crate) fn pixel_size(&self) -> Option<(u32, u32)> {
+        match &self.content {
+            MediaContent::Placeholder(placeholder) => Some(placeholder.picture()?.pixels),
+            _ => picture_size(self.data()),
         }
     }
 
@@ -166,15 +194,18 @@ impl Media {
     /// image/png media type, but the image appears to be a image/jpeg image", anthropics/claude-code#58330) or of a kind that it
     /// does not know, and with it every later request of the conversation.
     fn fitness(&self) -> MediaFitness {
-        let MediaContent::Inline { data } = &self.content else {
-            return if self.file_id().is_some() { MediaFitness::NoteOnly } else { MediaFitness::AsDeclared };
+        let known = match &self.content {
+            MediaContent::Stored { .. } => return MediaFitness::NoteOnly,
+            MediaContent::Url { .. } => return MediaFitness::AsDeclared,
+            _ if !self.is_declared_picture() => return MediaFitness::AsDeclared,
+            MediaContent::Placeholder(placeholder) => placeholder.picture().map(|picture| picture.kind),
+            MediaContent::Inline { data } => {
+                let whole = data.len().min(PICTURE_HEAD_CHARS) / 4 * 4;
+                let head = data.get(..whole).and_then(|head| BASE64.decode(head).ok()).unwrap_or_default();
+                picture_type(&head)
+            }
         };
-        if !self.is_declared_picture() {
-            return MediaFitness::AsDeclared;
-        }
-        let whole = data.len().min(PICTURE_HEAD_CHARS) / 4 * 4;
-        let head = data.get(..whole).and_then(|head| BASE64.decode(head).ok()).unwrap_or_default();
-        match picture_type(&head) {
+        match known {
             Some(known) if known == self.media_type => MediaFitness::AsDeclared,
             Some(known) => MediaFitness::OtherPicture(known),
             None => MediaFitness::NoteOnly,
@@ -182,7 +213,7 @@ impl Media {
     }
 
     fn is_declared_picture(&self) -> bool {
-        self.media_type.get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"))
+        is_picture_type(&self.media_type)
     }
 
     fn declare_type(&mut self) {

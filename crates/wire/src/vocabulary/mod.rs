@@ -4,9 +4,11 @@ mod call;
 mod hosted_tool;
 mod id;
 mod media;
+mod media_placeholder;
 mod message;
 mod outcome;
 mod outcome_text;
+mod picture_size;
 mod step_event;
 mod tool_definition;
 
@@ -14,6 +16,7 @@ pub use call::{ArgumentRepair, Call, CallArguments, CallKind, RawArguments};
 pub use hosted_tool::HostedToolKind;
 pub use id::{CallId, CallSlot, ToolName, UpstreamCallId, WireName};
 pub use media::{Media, MediaContent, picture_type};
+pub use media_placeholder::MediaPlaceholder;
 pub use message::{ClosedStep, Message, ModelRequest, ModelSettings, ProviderState, ToolChoice, UserPart};
 pub use outcome::{CallOutcome, NotStarted, StartState, ToolOutput};
 pub use step_event::{

@@ -104,6 +104,8 @@ export const CODES: Table = {
   too_many_messages: "排队的消息太多了。",
   too_many_turns: "同时进行的轮次太多了。",
   too_many_streams: "打开的连接太多了。",
+  large_bodies_bytes_per_key_max: "同时发送的大请求太多了。",
+  large_bodies_memory_bytes_max: "服务器正在处理太多的大请求。",
   turns_per_minute_max: "每分钟开始的轮次太多了。",
   shared_reads_per_minute_max: "这个链接每分钟被打开的次数太多了。",
   usage_limit: "用量已达到上限。",
@@ -396,6 +398,10 @@ export const SENTENCES: Table = {
   "delete one that you no longer use": "请先删除不再使用的提示词。",
   "save a shorter one, and add the rest as a file": "请保存较短的提示词，其余内容作为文件添加。",
   "wait until one has been read": "请等其中一个读完。",
+  "send fewer at once, or raise `large_bodies_bytes_per_key_max` of [server.limits]":
+    "请减少同时发送的请求，或调大 [server.limits] 的 `large_bodies_bytes_per_key_max`。",
+  "try again in a moment, or raise `large_bodies_memory_bytes_max` of [server.limits]":
+    "请稍后再试，或调大 [server.limits] 的 `large_bodies_memory_bytes_max`。",
   "try again in a moment, or raise `pdf_readers_max` of [server.limits]":
     "请稍后再试，或调大 [server.limits] 的 `pdf_readers_max`。",
   "read it with /content": "请用 /content 读取。",

@@ -37,19 +37,23 @@ impl LoadClient {
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &Value) -> Result<LoadAnswer> {
-        self.request("POST", path, Some(body.to_string()))
+        self.request("POST", path, Some(&body.to_string()))
+    }
+
+    pub(crate) fn post_text(&mut self, path: &str, body: &str) -> Result<LoadAnswer> {
+        self.request("POST", path, Some(body))
     }
 
     pub(crate) fn delete(&mut self, path: &str) -> Result<LoadAnswer> {
         self.request("DELETE", path, None)
     }
 
-    fn request(&mut self, method: &str, path: &str, body: Option<String>) -> Result<LoadAnswer> {
+    fn request(&mut self, method: &str, path: &str, body: Option<&str>) -> Result<LoadAnswer> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => BufReader::new(self.connect()?),
         };
-        stream.get_mut().write_all(self.request_text(method, path, body.as_deref()).as_bytes())?;
+        stream.get_mut().write_all(self.request_text(method, path, body).as_bytes())?;
         let (answer, keeps_alive) = read_answer(&mut stream).with_context(|| format!("{method} {path}"))?;
         if keeps_alive {
             self.stream = Some(stream);

@@ -104,7 +104,8 @@ fn expect(answer: &super::client::LoadAnswer, statuses: &[u16]) -> Result<()> {
 }
 
 /// Linux says it; elsewhere this is not measured.
-fn resident_mib(pid: u32) -> Result<f64> {
+/// The resident set of a process.
+pub(crate) fn resident_mib(pid: u32) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
         .context("the resident set is read from /proc, which Linux has")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -4,6 +4,7 @@ use super::tree::branch_path;
 use super::{ConversationInfo, created_response, find_conversation};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
+use crate::large_bodies::{RequestMemory, SpooledText};
 use crate::portable::{
     self, ImportError, ImportFormat, ImportTarget, MediaLinks, PortableConversation, PortableTurn,
 };
@@ -11,28 +12,29 @@ use crate::principal::{KeyScope, Principal};
 use crate::stamps::now_ms;
 use crate::state::AppState;
 use crate::turn_log;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
-use http::{HeaderMap, HeaderValue, header};
+use http::request::Parts;
+use http::{HeaderValue, header};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use throughline::MediaStore;
 use throughline_store::{PageRequest, TurnParent};
 use throughline_wire::Media;
+use tokio::task::spawn_blocking;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+/// Memory for a byte of an import: its text, its values twice, and the records of the log.
+const IMPORT_MEMORY_PER_BYTE: u64 = 8;
 /// Files that pictures are looked up among, newest first.
 const LINKED_FILES_MAX: usize = 2_000;
 
 /// Export of one conversation, and `/v1/conversations/import`.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
-    // The gate bounds it, as every upload: `upload_bytes_max`.
-    let import = OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::disable());
-    OpenApiRouter::new().routes(routes!(export)).merge(import)
+    OpenApiRouter::new().routes(routes!(export)).routes(routes!(import))
 }
 
 /// Format of an exported conversation.
@@ -182,12 +184,16 @@ impl MediaLinks for StoredFileLinks {
 async fn import(
     State(state): State<AppState>,
     principal: Principal,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request,
 ) -> Result<Response, ApiError> {
     principal.require(KeyScope::Chat)?;
-    let text = std::str::from_utf8(&body).map_err(|error| {
-        let line = body[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let (Parts { headers, extensions, .. }, body) = request.into_parts();
+    // The gate bounds it, as every upload.
+    let body = SpooledText::of_body(&state, body, u64::MAX).await?.unwrap_or_default();
+    let body = body.read(extensions.get::<RequestMemory>(), IMPORT_MEMORY_PER_BYTE).await?;
+    let text = String::from_utf8(body).map_err(|error| {
+        let read = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = read.iter().filter(|byte| **byte == b'\n').count() + 1;
         ApiError::bad_request("not_utf8", format!("line {line} is not UTF-8")).with_extra("line", line)
     })?;
     // A header is told by its first line, whatever the sender calls the file.
@@ -197,8 +203,10 @@ async fn import(
     } else {
         ImportFormat::Detect
     };
-    let read = portable::parse_conversation(text, format, now_ms());
-    import_conversation(&state, &principal, read.map_err(line_error)?).await
+    // A large one takes long, and nobody else waits for it.
+    let parse = move || portable::parse_conversation(&text, format, now_ms());
+    let parsed = spawn_blocking(parse).await.map_err(ApiError::internal)?;
+    import_conversation(&state, &principal, parsed.map_err(line_error)?).await
 }
 
 fn import_error(error: ImportError) -> ApiError {

@@ -6,6 +6,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 /// Longest prefix of a text that may contain `;base64,`.
 const DATA_URL_HEAD_BYTES_MAX: usize = 256;
+/// Longest key that is looked at, with its quotes and the spaces behind it.
+const KEY_BYTES_MAX: usize = 256;
 /// Size of one chunk of content.
 const CONTENT_BYTES: usize = 64 << 10;
 
@@ -34,8 +36,10 @@ pub(super) enum ExtractError {
 /// A reader of one body.
 #[derive(Debug)]
 pub(super) struct FileExtractor {
-    /// The body without what was taken out.
+    /// The body without what was taken out, from where it has not been taken itself.
     text: Vec<u8>,
+    /// Bytes before it.
+    text_bytes_taken: usize,
     text_bytes_max: usize,
     /// Shorter texts stay where they are.
     extract_bytes_min: usize,
@@ -88,6 +92,7 @@ impl FileExtractor {
     pub(super) fn new(inline_bytes_max: usize, text_bytes_max: usize) -> Self {
         Self {
             text: Vec::new(),
+            text_bytes_taken: 0,
             text_bytes_max,
             extract_bytes_min: inline_bytes_max / 3 * 4 + DATA_URL_HEAD_BYTES_MAX,
             state: ExtractState::Outside,
@@ -149,7 +154,7 @@ impl FileExtractor {
             }
             // What may be lifted is no text yet.
             let may_be_file = matches!(self.state, ExtractState::InString { may_be_file: true, .. });
-            if !may_be_file && self.text.len() > self.text_bytes_max {
+            if !may_be_file && self.text_bytes_taken + self.text.len() > self.text_bytes_max {
                 return Err(ExtractError::TextTooLarge);
             }
         }
@@ -171,9 +176,21 @@ impl FileExtractor {
         self.text.push(b'"');
     }
 
-    /// The body with names in place of what was taken out.
-    pub(super) fn text(&self) -> &[u8] {
-        &self.text
+    /// The next part of the body, with names in place of what was taken out.
+    pub(super) fn take_text(&mut self) -> Vec<u8> {
+        let is_file = matches!(self.state, ExtractState::InString { may_be_file: true, .. });
+        let string = self.text.len().checked_sub(self.string_start);
+        // A longer one is no key that matters.
+        let is_seen_again = string.is_some_and(|length| is_file || length <= KEY_BYTES_MAX);
+        let unfinished = if is_seen_again { self.text.split_off(self.string_start) } else { Vec::new() };
+        self.string_start = if is_seen_again { 0 } else { usize::MAX };
+        self.text_bytes_taken += self.text.len();
+        std::mem::replace(&mut self.text, unfinished)
+    }
+
+    /// The last part.
+    pub(super) fn into_text(self) -> Vec<u8> {
+        self.text
     }
 
     fn outside(&mut self, byte: u8) {
@@ -306,7 +323,7 @@ mod tests {
     fn check(body: &str, expected: &Value, taken: &[(&str, &[u8])]) {
         for size in [1, 7, 64, 1_000, body.len()] {
             let mut lifter = FileExtractor::new(30, 10_000);
-            let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+            let (mut files, mut text): (Vec<(String, Vec<u8>)>, _) = (Vec::new(), Vec::new());
             for piece in body.as_bytes().chunks(size) {
                 let mut rest = piece;
                 while let Some(lifted) = lifter.next(&mut rest).unwrap() {
@@ -316,8 +333,10 @@ mod tests {
                         ExtractEvent::End => lifter.insert_reference(&format!("file_{}", files.len())),
                     }
                 }
+                text.extend(lifter.take_text());
             }
-            let remainder: Value = serde_json::from_slice(lifter.text()).unwrap();
+            text.extend(lifter.into_text());
+            let remainder: Value = serde_json::from_slice(&text).unwrap();
             assert_eq!(&remainder, expected, "in pieces of {size}");
             let files: Vec<_> = files.iter().map(|(kind, bytes)| (kind.as_str(), &bytes[..])).collect();
             assert_eq!(files, taken, "in pieces of {size}");

@@ -4,45 +4,55 @@
 use super::file_extractor::{ExtractError, ExtractEvent, FileExtractor};
 use crate::error::ApiError;
 use crate::extract;
+use crate::large_bodies::{LARGE_BYTES, RequestMemory, SpooledText, unreadable_body};
 use crate::principal::Principal;
 use crate::stamps::new_id;
 use crate::state::AppState;
 use axum::body::{Body, HttpBody};
-use http::HeaderMap;
+use http::request::Parts;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::future::poll_fn;
 use std::pin::Pin;
 use throughline_store::{BlobFolder, BlobWriter, NewFile};
+use tokio::task::spawn_blocking;
+
+/// Memory for a byte of a chat's text: the text, its values, the turn's events, and the requests to the model.
+const CHAT_MEMORY_PER_BYTE: u64 = 7;
 
 /// Reads a body. What was in it as a large `data:` URL, or as sound, is an id of a file of the user's in what is given back.
 ///
 /// # Errors
-/// It is no JSON, its text is too large, a file cannot be kept.
+/// It is no JSON, its text is too large, a file cannot be kept, there is no memory for it.
 pub(super) async fn read_body(
     state: &AppState,
     principal: &Principal,
-    headers: &HeaderMap,
+    Parts { headers, extensions, .. }: &Parts,
     mut body: Body,
 ) -> Result<Value, ApiError> {
     extract::check_json(headers)?;
-    let extracted = extract_files(state, principal, &mut body).await?;
-    extract::parse_json(extracted.text())
+    let text = extract_files(state, principal, &mut body).await?;
+    let text = text.read(extensions.get::<RequestMemory>(), CHAT_MEMORY_PER_BYTE).await?;
+    if text.len() as u64 <= LARGE_BYTES {
+        return extract::parse_json(&text);
+    }
+    // Nobody else waits for it.
+    spawn_blocking(move || extract::parse_json(&text)).await.map_err(ApiError::internal)?
 }
 
+/// The body's text without its files.
 async fn extract_files(
     state: &AppState,
     principal: &Principal,
     body: &mut Body,
-) -> Result<FileExtractor, ApiError> {
+) -> Result<SpooledText, ApiError> {
     let limits = &state.limits;
+    let mut text = SpooledText::default();
     let mut extractor =
         FileExtractor::new(limits.media_inline_bytes_max as usize, limits.chat_text_bytes_max as usize);
     let mut upload: Option<FileUpload> = None;
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
-        let frame = frame.map_err(|error| {
-            ApiError::bad_request("unreadable_body", format!("the body broke off: {error}"))
-        })?;
+        let frame = frame.map_err(unreadable_body)?;
         let Ok(chunk) = frame.into_data() else { continue };
         let mut rest = &chunk[..];
         while let Some(extracted) =
@@ -68,8 +78,10 @@ async fn extract_files(
                 }
             }
         }
+        text.push(state, &extractor.take_text()).await?;
     }
-    Ok(extractor)
+    text.push(state, &extractor.into_text()).await?;
+    Ok(text)
 }
 
 /// A file that is being read.

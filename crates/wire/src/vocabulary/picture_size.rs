@@ -1,7 +1,7 @@
 //! Width and height of a picture, read from its header alone: a history may hold a hundred pictures of 5 MB each, and all of them
 //! are looked at for every request.
 
-use crate::vocabulary::picture_type;
+use super::picture_type;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
@@ -11,7 +11,7 @@ const SEGMENTS_MAX: usize = 1_000;
 /// Width and height in pixels of a picture in base64; none if its header does not say them.
 ///
 /// Only the groups that hold what is read are decoded, wherever they stand, so a long EXIF costs nothing.
-pub(super) fn picture_size(base64: &str) -> Option<(u32, u32)> {
+pub(crate) fn picture_size(base64: &str) -> Option<(u32, u32)> {
     let picture = Base64Bytes(base64);
     match picture_type(&picture.read::<12>(0)?)? {
         "image/png" => png_size(&picture),
