@@ -35,6 +35,8 @@ pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, 
 
 /// A statement took too long, or somebody cancelled it.
 pub(super) const CANCELLED: &str = "57014";
+/// A lock was not available in time.
+pub(super) const LOCKED: &str = "55P03";
 
 /// Effect of a statement that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +53,7 @@ pub(super) fn classify_error(error: &Error) -> StatementFailure {
     match error {
         Error::Database(error) => match error.code().as_deref() {
             // Serialization failure, deadlock, lock not available, cancelled by somebody.
-            Some("40001" | "40P01" | "55P03" | CANCELLED) => StatementFailure::Retryable,
+            Some("40001" | "40P01" | LOCKED | CANCELLED) => StatementFailure::Retryable,
             // The connection or its server is going down; a server that has just become a standby takes no changes.
             Some(code) if code.starts_with("08") || matches!(code, "57P01" | "57P02" | "57P03" | "25006") => {
                 StatementFailure::Unknown

@@ -27,6 +27,7 @@ mod segment;
 mod settings;
 mod shared;
 mod statement;
+mod statistics;
 mod writer;
 
 use crate::error::StoreError;
@@ -174,6 +175,7 @@ async fn open(url: &str, settings: PostgresSettings) -> Result<PostgresStore, Po
         tokio::spawn(lease::renew_forever(shared.clone(), lease_connection)),
         tokio::spawn(notify::listen(shared.clone())),
         tokio::spawn(notify::poll(shared.clone())),
+        tokio::spawn(statistics::refresh_forever(shared.clone())),
     ];
     let (jobs, writer) = (Mutex::new(Some(jobs)), Mutex::new(Some(writer)));
     Ok(PostgresStore { inner: Arc::new(PostgresInner { shared, jobs, writer, background_tasks }) })

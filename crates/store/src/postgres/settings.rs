@@ -17,13 +17,16 @@ pub struct PostgresSettings {
     /// Interval at which turns of other servers are polled for viewers here, with or without a notification. Default
     /// 500 ms.
     pub poll: Duration,
+    /// Interval at which the store looks whether tables that searches read have changed so much that PostgreSQL needs new
+    /// statistics of them. Default 5 s: an import has them soon after its end.
+    pub statistics_interval: Duration,
     /// Recent records of one running turn that viewers get from memory. Default 16 KiB.
     pub ring_bytes_max: usize,
     /// Records given to a tail at once. Default 512.
     pub tail_records_max: usize,
     /// Bytes that may wait for the writer; more must wait outside. Default 64 MiB.
     pub queue_bytes_max: usize,
-    /// Connections beside the four that append, search, keep the lease and listen. Default 8.
+    /// Connections beside the four that append, search, keep the lease and listen, and one while statistics are made. Default 8.
     pub pool_connections_max: u32,
     /// Longest time that a query waits for one of them, and opening for the database. Default 10 s.
     pub connect_wait: Duration,
@@ -42,6 +45,7 @@ impl Default for PostgresSettings {
             lease_renew_interval: Duration::from_secs(1),
             lease_margin: Duration::from_millis(500),
             poll: Duration::from_millis(500),
+            statistics_interval: Duration::from_secs(5),
             ring_bytes_max: 16 << 10,
             tail_records_max: 512,
             queue_bytes_max: 64 << 20,

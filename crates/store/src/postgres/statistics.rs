@@ -1,0 +1,96 @@
+//! Statistics of the tables that searches read. Autovacuum makes them a minute later at best, or never where it is turned off,
+//! and until then an import of any size is planned as if it were nothing: so the store asks for it.
+//!
+//! `ANALYZE` reads a sample of at most 30,000 rows of a table, with pauses, as autovacuum does. Its lock keeps neither readers nor
+//! writers out. One server at a time asks, and a table that somebody is at work on (autovacuum, an index) is left to them.
+
+use super::connection;
+use super::shared::PostgresShared;
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Tables that searches read.
+const TABLES: [&str; 7] =
+    ["conversation", "conversation_tag", "turn", "turn_begin", "turn_end", "search_text", "call"];
+
+/// Those in which a fifth and 500 rows have changed since the last time; and whether this role may ask. Takes no lock of a table.
+const STALE_TABLES: &str = "
+    SELECT relname::text AS name, pg_has_role(relowner, 'USAGE') AS is_ours
+    FROM pg_class WHERE oid = ANY (SELECT to_regclass(name) FROM unnest($1::text[]) name)
+        AND pg_stat_get_mod_since_analyze(oid) >= reltuples * 0.2 + 500";
+
+/// Held by the server that asks.
+const LOCK: i64 = 0x7468_726c_0002;
+
+/// Between two attempts of which the first came to nothing.
+const RETRY_DELAY: Duration = Duration::from_secs(600);
+
+struct StaleTable {
+    name: String,
+    /// This role may ask, as far as it can be told.
+    is_ours: bool,
+}
+
+/// Keeps the statistics as new as they must be, for ever. What fails is logged once, and harmless: searches have a limit.
+pub(super) async fn refresh_forever(shared: Arc<PostgresShared>) {
+    let mut every = tokio::time::interval(shared.settings.statistics_interval);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut is_reported = false;
+    loop {
+        every.tick().await;
+        let why = match refresh(&shared).await {
+            Ok(refused) if refused.is_empty() => {
+                is_reported = false;
+                continue;
+            }
+            Ok(refused) => format!("the role does not own {}", refused.join(", ")),
+            // Somebody is at work on a table: that passes.
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(connection::LOCKED) => {
+                continue;
+            }
+            Err(error) => error.to_string(),
+        };
+        if !is_reported {
+            tracing::warn!(why, "PostgreSQL has no new statistics: searches may find less in their time");
+            is_reported = true;
+        }
+        tokio::time::sleep(RETRY_DELAY).await;
+    }
+}
+
+/// Asks for statistics of the tables that have grown, unless another server does. Those of which it may not.
+async fn refresh(shared: &PostgresShared) -> Result<Vec<String>, sqlx::Error> {
+    if stale_tables(&mut *shared.pool.acquire().await?).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let options = shared.options.clone().options([
+        ("vacuum_cost_delay", "2ms"),
+        ("lock_timeout", "1s"),
+        ("client_min_messages", "error"),
+    ]);
+    let mut db = connection::connect(&options).await?;
+    let is_free: bool =
+        sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LOCK).fetch_one(&mut db).await?;
+    let mut refused = Vec::new();
+    if is_free {
+        // Another server may just have done it.
+        for table in stale_tables(&mut db).await? {
+            let analyze = format!("ANALYZE (SKIP_LOCKED) tl.{}", table.name);
+            sqlx::query(AssertSqlSafe(analyze)).execute(&mut db).await?;
+        }
+        let left = stale_tables(&mut db).await?;
+        refused.extend(left.into_iter().filter(|table| !table.is_ours).map(|table| table.name));
+    }
+    // The lock ends with the connection.
+    db.close().await?;
+    Ok(refused)
+}
+
+async fn stale_tables(db: &mut PgConnection) -> Result<Vec<StaleTable>, sqlx::Error> {
+    let names: Vec<String> = TABLES.iter().map(|name| format!("tl.{name}")).collect();
+    let rows = sqlx::query(STALE_TABLES).bind(names).fetch_all(db).await?;
+    rows.iter()
+        .map(|row| Ok(StaleTable { name: row.try_get("name")?, is_ours: row.try_get("is_ours")? }))
+        .collect()
+}
