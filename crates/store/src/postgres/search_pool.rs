@@ -1,5 +1,6 @@
 //! Searches have a connection of their own, so that none of them takes those of others, and an end: when their time is
-//! over, or when nobody waits for them any more.
+//! over, or when nobody waits for them any more. The connection is given out for one step at a time, under the time limit
+//! of that step: no statement of a search runs without one.
 
 use super::connection;
 use crate::catalog::CatalogLimits;
@@ -16,6 +17,47 @@ const CONCURRENT_SEARCHES: usize = 1;
 
 const WAIT_LIMIT: &str = "search_wait_ms_max";
 const QUEUE_LIMIT: &str = "searches_waiting_max";
+
+/// Time beyond `search_ms_max` for what every page needs to get on: a first stretch, and what it shows.
+const GRACE: Duration = Duration::from_millis(100);
+/// The least that a statement gets, in milliseconds: the next limit is set under it, too, and none at all would be no limit.
+const STATEMENT_MS_MIN: u64 = 10;
+
+/// A step of a search, which is one statement or two. It says how long each may take, and how it is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SearchStep {
+    /// Looks through what a page begins with, in half of the time until the very end: in less of it something smaller can
+    /// still be looked through, and shown.
+    Begin,
+    /// Asks the index for everything, in half of the time that is left.
+    AskIndex,
+    /// Looks through more, in the time that is left.
+    Continue,
+    /// Reads what is shown, until the very end.
+    Show,
+    /// Reads as long as a request waits.
+    Scan,
+}
+
+impl SearchStep {
+    /// True if the planner must go along the indexes, row by row. Without statistics it takes a user, or a conversation, for a
+    /// 200th of a table, and would rather look through all texts for each of 250 conversations.
+    fn goes_by_index(self) -> bool {
+        matches!(self, Self::Begin | Self::Continue | Self::Show)
+    }
+}
+
+/// Limits to which the connection is set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct StatementBounds {
+    timeout_ms: u64,
+    goes_by_index: bool,
+}
+
+const SET_BOUNDS: &str =
+    "SELECT set_config('statement_timeout', $1, false), set_config('enable_seqscan', $2, false),
+    set_config('enable_bitmapscan', $2, false), set_config('enable_hashjoin', $2, false),
+    set_config('enable_mergejoin', $2, false)";
 
 pub(super) struct PostgresSearchPool {
     options: PgConnectOptions,
@@ -34,8 +76,8 @@ struct SearchConnection {
     db: PgConnection,
     /// The process of the database that serves it.
     backend: i32,
-    /// Time limit of one of its statements, in milliseconds.
-    timeout_ms: u64,
+    /// Those of its next statement. `None`: those of any connection.
+    bounds: Option<StatementBounds>,
 }
 
 impl PostgresSearchPool {
@@ -68,19 +110,17 @@ impl PostgresSearchPool {
             None => {
                 let mut db = connection::connect(&self.options).await?;
                 let backend = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut db).await?;
-                SearchConnection { db, backend, timeout_ms: 0 }
+                SearchConnection { db, backend, bounds: None }
             }
         };
         let deadline = Instant::now() + Duration::from_millis(self.limits.search_ms_max);
-        let mut session = SearchSession {
+        Ok(SearchSession {
             pool: self,
             searcher: Some(connection),
             permit: Some(permit),
             _slot: slot,
             deadline,
-        };
-        session.use_wait_timeout().await?;
-        Ok(session)
+        })
     }
 
     fn max(&self, limit: &str) -> u64 {
@@ -120,45 +160,33 @@ pub(super) struct SearchSession<'a> {
 }
 
 impl SearchSession<'_> {
-    pub(super) fn db(&mut self) -> Result<&mut PgConnection, StoreError> {
-        let connection = self.searcher.as_mut().ok_or_else(|| StoreError::failed("the search has ended"))?;
+    /// The connection, for one statement.
+    pub(super) async fn db(&mut self, step: SearchStep) -> Result<&mut PgConnection, sqlx::Error> {
+        let bounds =
+            StatementBounds { timeout_ms: self.timeout_ms(step), goes_by_index: step.goes_by_index() };
+        let connection = self.searcher.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        if connection.bounds != Some(bounds) {
+            let set = sqlx::query(SET_BOUNDS).bind(bounds.timeout_ms.to_string());
+            // What the planner may use besides indexes.
+            let others = if bounds.goes_by_index { "off" } else { "on" };
+            set.bind(others).execute(&mut connection.db).await?;
+            connection.bounds = Some(bounds);
+        }
         Ok(&mut connection.db)
     }
 
-    /// Limits the following statements to one of so many parts of the time that is left: what they do not find is found
-    /// in another way, or by the next page.
-    pub(super) async fn use_rest_timeout(&mut self, parts: u32) -> Result<(), StoreError> {
-        let rest = self.deadline.saturating_duration_since(Instant::now()) / parts;
-        self.set_timeout(u64::try_from(rest.as_millis()).unwrap_or(u64::MAX)).await
-    }
-
-    /// Result of a statement under such a limit. `None`: it was too much for the time, and nothing is known of it.
-    pub(super) async fn in_time<T>(
-        &mut self,
-        result: Result<T, sqlx::Error>,
-    ) -> Result<Option<T>, StoreError> {
-        self.use_wait_timeout().await?;
-        match result {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if is_timeout(&error) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Lets the following statements run as long as a request waits.
-    pub(super) async fn use_wait_timeout(&mut self) -> Result<(), StoreError> {
-        self.set_timeout(self.pool.max(WAIT_LIMIT)).await
-    }
-
-    async fn set_timeout(&mut self, ms: u64) -> Result<(), StoreError> {
-        // No time at all would be no limit.
-        let ms = ms.max(1);
-        if let Some(connection) = self.searcher.as_mut().filter(|connection| connection.timeout_ms != ms) {
-            let limit = sqlx::query("SELECT set_config('statement_timeout', $1, false)").bind(ms.to_string());
-            limit.execute(&mut connection.db).await?;
-            connection.timeout_ms = ms;
-        }
-        Ok(())
+    fn timeout_ms(&self, step: SearchStep) -> u64 {
+        let rest = |end: Instant| end.saturating_duration_since(Instant::now());
+        let end = self.deadline + GRACE;
+        let time = match step {
+            SearchStep::Begin => rest(end) / 2,
+            SearchStep::AskIndex => rest(self.deadline) / 2,
+            SearchStep::Continue => rest(self.deadline),
+            SearchStep::Show => rest(end),
+            SearchStep::Scan => Duration::MAX,
+        };
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        ms.min(self.pool.max(WAIT_LIMIT)).max(STATEMENT_MS_MIN)
     }
 
     /// True if it should end with the hits that it has.
@@ -196,7 +224,13 @@ impl Drop for SearchSession<'_> {
     }
 }
 
-/// True if a statement was cancelled because it took too long.
-fn is_timeout(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Database(error) if error.code().as_deref() == Some(connection::CANCELLED))
+/// Result of a statement. `None`: it was too much for its time, and nothing is known of it.
+pub(super) fn in_time<T>(result: Result<T, sqlx::Error>) -> Result<Option<T>, StoreError> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(connection::CANCELLED) => {
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }

@@ -14,6 +14,7 @@ mod onlooker;
 mod postgres_catalog;
 mod postgres_faults;
 mod postgres_log;
+mod postgres_search;
 mod sqlite_log;
 mod store_disk_full;
 mod store_faults;

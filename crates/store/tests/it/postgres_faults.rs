@@ -366,7 +366,8 @@ async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() 
 
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
-    let catalog = CatalogLimits { search_wait_ms_max: 3_600_000, ..CatalogLimits::default() };
+    let catalog =
+        CatalogLimits { search_ms_max: 3_600_000, search_wait_ms_max: 3_600_000, ..CatalogLimits::default() };
     let settings = PostgresSettings { catalog, ..settings() };
     let store = PostgresStore::open(&url, settings).await.unwrap();
     let page = PageRequest::first();
@@ -394,16 +395,25 @@ async fn a_search_that_takes_too_long_ends_and_so_many_wait() {
 
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
-    let catalog =
-        CatalogLimits { search_wait_ms_max: 500, searches_waiting_max: 0, ..CatalogLimits::default() };
+    let catalog = CatalogLimits {
+        search_ms_max: 3_600_000,
+        search_wait_ms_max: 500,
+        searches_waiting_max: 1,
+        ..CatalogLimits::default()
+    };
     let settings = PostgresSettings { catalog, ..settings() };
     let store = PostgresStore::open(&url, settings).await.unwrap();
     let page = PageRequest::first();
     let lock = locked(&url).await;
-    let (first, second) =
-        tokio::join!(store.search("ann", "anything", &page), store.search("ann", "else", &page));
-    assert_eq!(first, Err(StoreError::Busy { limit: "search_wait_ms_max", max: 500 }));
-    assert_eq!(second, Err(StoreError::Busy { limit: "searches_waiting_max", max: 0 }));
+    let (first, second, third) = tokio::join!(
+        store.search("ann", "anything", &page),
+        store.search("ann", "else", &page),
+        store.search("ann", "one too many", &page)
+    );
+    // Each of its statements was cut: nothing is known.
+    assert!(first.is_ok_and(|page| page.partial && page.items.is_empty() && page.next.is_some()));
+    assert_eq!(second, Err(StoreError::Busy { limit: "search_wait_ms_max", max: 500 }));
+    assert_eq!(third, Err(StoreError::Busy { limit: "searches_waiting_max", max: 1 }));
     drop(lock);
     assert!(store.search("ann", "anything", &page).await.is_ok());
     store.close().await;

@@ -2,13 +2,13 @@
 //! those with the latest events are looked through, then the index is asked, then the next ones are looked through.
 
 use super::db::PostgresCatalogDb;
-use super::search;
+use super::search::{self, FIRST_WINDOW_TURNS, WINDOW_TURNS_MAX};
 use crate::catalog::sql::conversations;
 use crate::catalog::texts::SearchTerm;
 use crate::catalog::{ConversationFilter, ConversationSummary, PagePosition, PageRequest, ResultPage};
 use crate::error::StoreError;
 use crate::postgres::connection::sanitize_param as key;
-use crate::postgres::search_pool::SearchSession;
+use crate::postgres::search_pool::{SearchSession, SearchStep, in_time};
 use sqlx::Row;
 
 /// Condition of a [`ConversationFilter`].
@@ -58,14 +58,8 @@ const ALL_REMAINING: &str = filtered!(
     "ORDER BY c.updated_at DESC, c.id DESC LIMIT $5"
 );
 
-/// Turns of conversations that are looked through before the index is asked, always to their end.
-const FIRST_WINDOW_TURNS: i64 = 250;
-/// Then at a time: twice as many each time, up to so many.
-const WINDOW_TURNS_MAX: i64 = 2_000;
 /// Conversations that are looked through at a time, whose titles count, too.
 const WINDOW_CONVERSATIONS_MAX: usize = 500;
-/// Part of the time that the index gets.
-const INDEX_SHARE: u32 = 2;
 
 struct ConversationSearch<'a, 'b> {
     session: &'a mut SearchSession<'b>,
@@ -85,8 +79,9 @@ pub(super) async fn conversations(
     filter: &ConversationFilter,
     page: &PageRequest,
 ) -> Result<ResultPage<ConversationSummary>, StoreError> {
-    let first = PagePosition { at: i64::MAX, id: String::new() };
-    let after = page.position()?.unwrap_or(first);
+    // A position like any other: the next page begins with it if there was no time for anything.
+    let first = page.position()?.unwrap_or_else(|| PagePosition::after_time(i64::MAX));
+    let after = first.clone();
     let has_index = match term {
         SearchTerm::Blank | SearchTerm::Unmatchable => return Ok(ResultPage::empty()),
         SearchTerm::Indexed(_) => true,
@@ -99,30 +94,51 @@ pub(super) async fn conversations(
     let is_complete = conversation_search.run(has_index).await?;
     let ConversationSearch { session, conversation_ids, after, .. } = conversation_search;
     let partial = !is_complete && conversation_ids.len() < rows;
-    let items =
-        conversations::by_ids(&mut PostgresCatalogDb::reader(session.db()?), user, conversation_ids).await?;
+    let items = match load(session, user, conversation_ids).await {
+        Ok(items) => items,
+        Err(StoreError::Busy { .. }) => {
+            return Ok(ResultPage { next: Some(first.to_string()), partial: true, ..ResultPage::empty() });
+        }
+        Err(error) => return Err(error),
+    };
     Ok(ResultPage { items, next: (!is_complete).then(|| after.to_string()), partial })
+}
+
+/// Reads conversations as they are shown. Busy if that took too long.
+async fn load(
+    session: &mut SearchSession<'_>,
+    user: &str,
+    ids: Vec<String>,
+) -> Result<Vec<ConversationSummary>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let db = session.db(SearchStep::Show).await?;
+    conversations::by_ids(&mut PostgresCatalogDb::reader(db), user, ids).await
 }
 
 impl ConversationSearch<'_, '_> {
     /// True if there is nothing after the rows that were searched.
     async fn run(&mut self, has_index: bool) -> Result<bool, StoreError> {
-        let mut turns = FIRST_WINDOW_TURNS;
-        if let Some(ended) = self.search_window(turns).await? {
-            return Ok(ended);
-        }
-        if has_index {
-            self.session.use_rest_timeout(INDEX_SHARE).await?;
-            let result = self.query(ALL_REMAINING, self.rows - self.conversation_ids.len() + 1, None).await;
-            if let Some(window) = self.session.in_time(result).await? {
+        let mut sizes = FIRST_WINDOW_TURNS.into_iter();
+        let mut turns = loop {
+            let Some(turns) = sizes.next() else { return Ok(false) };
+            match in_time(self.search_window(SearchStep::Begin, turns).await)? {
+                Some(Some(ended)) => return Ok(ended),
+                Some(None) => break turns,
+                None => {}
+            }
+        };
+        if has_index && !self.session.is_expired() {
+            let limit = self.rows - self.conversation_ids.len() + 1;
+            let result = self.query(SearchStep::AskIndex, ALL_REMAINING, limit, None).await;
+            if let Some(window) = in_time(result)? {
                 return Ok(self.conversation_ids.len() < self.rows || !window.page_full);
             }
         }
         while !self.session.is_expired() {
             turns = (turns * 2).min(WINDOW_TURNS_MAX);
-            self.session.use_rest_timeout(1).await?;
-            let result = self.search_window(turns).await;
-            match self.session.in_time(result).await? {
+            match in_time(self.search_window(SearchStep::Continue, turns).await)? {
                 Some(Some(ended)) => return Ok(ended),
                 Some(None) => {}
                 None => return Ok(false),
@@ -132,19 +148,19 @@ impl ConversationSearch<'_, '_> {
     }
 
     /// The next so many turns: whether these were the last ones, once that is known or the page is full.
-    async fn search_window(&mut self, turns: i64) -> Result<Option<bool>, sqlx::Error> {
-        let window = self.query(NEXT_WINDOW, WINDOW_CONVERSATIONS_MAX, Some(turns)).await?;
+    async fn search_window(&mut self, step: SearchStep, turns: i64) -> Result<Option<bool>, sqlx::Error> {
+        let window = self.query(step, NEXT_WINDOW, WINDOW_CONVERSATIONS_MAX, Some(turns)).await?;
         let ended = window.ended && !window.page_full;
         Ok((ended || self.conversation_ids.len() >= self.rows).then_some(ended))
     }
 
     async fn query(
         &mut self,
+        step: SearchStep,
         query: &'static str,
         limit: usize,
         turns: Option<i64>,
     ) -> Result<WindowResult, sqlx::Error> {
-        let db = self.session.db().map_err(|_| sqlx::Error::PoolClosed)?;
         let statement = sqlx::query(query)
             .bind(key(self.user))
             .bind(&self.pattern)
@@ -159,7 +175,7 @@ impl ConversationSearch<'_, '_> {
             Some(turns) => statement.bind(turns),
             None => statement,
         };
-        let rows = statement.fetch_all(db).await?;
+        let rows = statement.fetch_all(self.session.db(step).await?).await?;
         let mut ended = rows.is_empty();
         for row in &rows {
             // What is behind a full page is of the next one.

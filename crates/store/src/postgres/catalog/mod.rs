@@ -9,6 +9,7 @@ mod search;
 
 use super::PostgresStore;
 use super::connection::sanitize_param;
+use super::search_pool::SearchStep;
 use crate::catalog::methods::{CatalogBackend, CatalogJob};
 use crate::catalog::sql::turns;
 use crate::catalog::texts::SearchTerm;
@@ -55,7 +56,9 @@ impl CatalogBackend for PostgresStore {
 
     async fn scan<T: Send + 'static>(&self, job: CatalogJob<T>) -> Result<T, StoreError> {
         let mut session = self.shared().search_pool.begin().await?;
-        let result = job(&mut PostgresCatalogDb::new(session.db()?, self.shared().replica)).await;
+        let result =
+            job(&mut PostgresCatalogDb::new(session.db(SearchStep::Scan).await?, self.shared().replica))
+                .await;
         session.finish(result)
     }
 

@@ -4,16 +4,16 @@
 //! That index has no order: of a common word it names all hits before the first one is known to be the newest. So the
 //! newest turns are looked through first, text by text, then the index is asked about the rest, and if that takes too long,
 //! one stretch of turns after the other is looked through until time is over. A stretch that is not done by then is
-//! cancelled, and the next page begins with it.
+//! cancelled, and the next page begins with it. If the first one is not done in its time, a smaller one is tried.
 
 use crate::catalog::fold::fold;
 use crate::catalog::texts::{SearchTerm, snippet};
 use crate::catalog::{CatalogLimits, PagePosition, PageRequest, ResultPage, SearchHit, SearchHitPart};
 use crate::error::StoreError;
 use crate::postgres::connection::sanitize_param as key;
-use crate::postgres::search_pool::SearchSession;
+use crate::postgres::search_pool::{SearchSession, SearchStep, in_time};
+use sqlx::Row;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row};
 use std::collections::HashMap;
 
 /// Pattern of a text for the folded columns.
@@ -64,25 +64,24 @@ const HITS_BY_TIME: &str = hits_query!("(c.title_lower || '')", "(s.text || '')"
 const WINDOW_EDGE: &str = "SELECT created_at FROM turn WHERE user_id = $1 AND created_at < $2
     ORDER BY created_at DESC, id DESC OFFSET $3 LIMIT 1";
 
+/// By their numbers. Without statistics the planner would look for these in all that the user has; an expression has no index.
 const SELECT_HITS: &str = "
     SELECT 0 AS part, c.n, c.id AS conversation_id, c.title, NULL::text AS turn_id, c.title AS text
-    FROM conversation c WHERE c.n = ANY ($2) AND c.user_id = $1
+    FROM conversation c WHERE c.n = ANY ($2) AND (c.user_id || '') = $1
     UNION ALL
     SELECT 1, t.n, c.id, c.title, t.id, b.input_text
     FROM turn t JOIN conversation c ON c.id = t.conversation_id JOIN turn_begin b ON b.n = t.n
-    WHERE t.n = ANY ($3) AND t.user_id = $1
+    WHERE t.n = ANY ($3) AND (t.user_id || '') = $1
     UNION ALL
     SELECT 2, t.n, c.id, c.title, t.id, e.text
     FROM turn t JOIN conversation c ON c.id = t.conversation_id JOIN turn_end e ON e.n = t.n
-    WHERE t.n = ANY ($4) AND t.user_id = $1";
+    WHERE t.n = ANY ($4) AND (t.user_id || '') = $1";
 
 /// Turns that are looked through, text by text, before the index is asked: a common word is found there at once, and the
-/// index would name all of its hits. Always to their end, so that each page gets on.
-const FIRST_WINDOW_TURNS: i64 = 250;
+/// index would name all of its hits. The later ones are for texts, or a database, too slow for the first: so each page gets on.
+pub(super) const FIRST_WINDOW_TURNS: [i64; 3] = [250, 16, 1];
 /// Likewise one after the other when there is no index, or it was not quick enough: twice as many each time, up to so many.
-const WINDOW_TURNS_MAX: i64 = 2_000;
-/// Part of the time that the index gets.
-const INDEX_SHARE: u32 = 2;
+pub(super) const WINDOW_TURNS_MAX: i64 = 2_000;
 
 /// A hit, and where it stands in the order of all.
 struct RankedHit {
@@ -109,8 +108,9 @@ pub(super) async fn hits(
     text: &str,
     page: &PageRequest,
 ) -> Result<ResultPage<SearchHit>, StoreError> {
-    let first = PagePosition { at: i64::MAX, id: String::new() };
-    let after = page.position()?.unwrap_or(first);
+    // A position like any other: the next page begins with it if there was no time for anything.
+    let first = page.position()?.unwrap_or_else(|| PagePosition::after_time(i64::MAX));
+    let after = first.clone();
     let term = SearchTerm::parse(text, limits.search_chars_max)?;
     let (pattern, has_index) = match &term {
         SearchTerm::Blank | SearchTerm::Unmatchable => return Ok(ResultPage::empty()),
@@ -127,30 +127,35 @@ pub(super) async fn hits(
     } else {
         (!is_complete).then(|| after.to_string())
     };
-    let items = load_hits(session.db()?, user, term.text(), &ranked).await?;
+    let Some(rows_shown) = in_time(load_hits(session, user, &ranked).await)? else {
+        return Ok(ResultPage { next: Some(first.to_string()), partial: true, ..ResultPage::empty() });
+    };
+    let items = shown_hits(&rows_shown, term.text(), &ranked)?;
     Ok(ResultPage { items, next, partial: !is_complete && ranked.len() < rows })
 }
 
 impl HitSearch<'_, '_> {
     /// True if everything has been searched, or the page is full.
     async fn run(&mut self, has_index: bool) -> Result<bool, StoreError> {
-        let mut turns = FIRST_WINDOW_TURNS;
-        if self.search_window(turns).await? {
-            return Ok(true);
-        }
-        if has_index {
-            self.session.use_rest_timeout(INDEX_SHARE).await?;
+        let mut sizes = FIRST_WINDOW_TURNS.into_iter();
+        let mut turns = loop {
+            let Some(turns) = sizes.next() else { return Ok(false) };
+            match in_time(self.search_window(SearchStep::Begin, turns).await)? {
+                Some(true) => return Ok(true),
+                Some(false) => break turns,
+                None => {}
+            }
+        };
+        if has_index && !self.session.is_expired() {
             // Everything that is left.
-            let result = self.query(HITS_BY_INDEX, i64::MIN).await;
-            if self.session.in_time(result).await?.is_some() {
+            let result = self.query(SearchStep::AskIndex, HITS_BY_INDEX, i64::MIN).await;
+            if in_time(result)?.is_some() {
                 return Ok(true);
             }
         }
         while !self.session.is_expired() {
             turns = (turns * 2).min(WINDOW_TURNS_MAX);
-            self.session.use_rest_timeout(1).await?;
-            let result = self.search_window(turns).await;
-            match self.session.in_time(result).await? {
+            match in_time(self.search_window(SearchStep::Continue, turns).await)? {
                 Some(true) => return Ok(true),
                 Some(false) => {}
                 None => return Ok(false),
@@ -160,24 +165,20 @@ impl HitSearch<'_, '_> {
     }
 
     /// The next so many turns, and titles of their time. Whether that was all, or enough.
-    async fn search_window(&mut self, turns: i64) -> Result<bool, sqlx::Error> {
+    async fn search_window(&mut self, step: SearchStep, turns: i64) -> Result<bool, sqlx::Error> {
         let edge: Option<i64> = sqlx::query_scalar(WINDOW_EDGE)
             .bind(key(self.user))
             .bind(self.after.at)
             .bind(turns)
-            .fetch_optional(self.db()?)
+            .fetch_optional(self.session.db(step).await?)
             .await?;
-        self.query(HITS_BY_TIME, edge.unwrap_or(i64::MIN)).await?;
+        self.query(step, HITS_BY_TIME, edge.unwrap_or(i64::MIN)).await?;
         // Also those of this time, whatever their position.
         self.after = PagePosition::after_time(edge.unwrap_or(i64::MIN));
         Ok(edge.is_none() || self.ranked.len() >= self.rows)
     }
 
-    fn db(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
-        self.session.db().map_err(|_| sqlx::Error::PoolClosed)
-    }
-
-    async fn query(&mut self, query: &'static str, from: i64) -> Result<(), sqlx::Error> {
+    async fn query(&mut self, step: SearchStep, query: &'static str, from: i64) -> Result<(), sqlx::Error> {
         let wanted = i64::try_from(self.rows - self.ranked.len()).unwrap_or(i64::MAX);
         let rows = sqlx::query(query)
             .bind(key(self.user))
@@ -186,7 +187,7 @@ impl HitSearch<'_, '_> {
             .bind(self.after.at)
             .bind(self.after.id.clone())
             .bind(wanted)
-            .fetch_all(self.db()?)
+            .fetch_all(self.session.db(step).await?)
             .await?;
         for row in rows {
             let position = PagePosition { at: row.try_get("at")?, id: row.try_get("position")? };
@@ -196,20 +197,26 @@ impl HitSearch<'_, '_> {
     }
 }
 
-/// Hits as they are shown, in their order; those that have just gone are left out.
+/// Reads the titles and texts of hits.
 async fn load_hits(
-    db: &mut PgConnection,
+    session: &mut SearchSession<'_>,
     user: &str,
-    term: &str,
     ranked: &[RankedHit],
-) -> Result<Vec<SearchHit>, StoreError> {
+) -> Result<Vec<PgRow>, sqlx::Error> {
     let of = |part: i16| -> Vec<i64> {
         ranked.iter().filter(|ranked| ranked.part == part).map(|ranked| ranked.n).collect()
     };
-    let rows =
-        sqlx::query(SELECT_HITS).bind(key(user)).bind(of(0)).bind(of(1)).bind(of(2)).fetch_all(db).await?;
+    if ranked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let select = sqlx::query(SELECT_HITS).bind(key(user)).bind(of(0)).bind(of(1)).bind(of(2));
+    select.fetch_all(session.db(SearchStep::Show).await?).await
+}
+
+/// Hits as they are shown, in their order; those that have just gone are left out.
+fn shown_hits(rows: &[PgRow], term: &str, ranked: &[RankedHit]) -> Result<Vec<SearchHit>, StoreError> {
     let mut hits = HashMap::new();
-    for row in &rows {
+    for row in rows {
         let (part, n): (i32, i64) = (row.try_get("part")?, row.try_get("n")?);
         hits.insert((part, n), row);
     }

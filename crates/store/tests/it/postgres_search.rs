@@ -1,0 +1,198 @@
+//! Searches in PostgreSQL end in time whatever the database does, and it knows what it searches.
+
+#![cfg(feature = "postgres")]
+
+use crate::catalog_conformance::{ANN, Opened, first};
+use crate::cluster::Cluster;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use throughline_store::{
+    Catalog, CatalogLimits, ConversationFilter, ImportedConversation, PageRequest, PostgresSettings,
+    PostgresStore, ResultPage, TurnRow,
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Statistics are looked for all the time; nobody waits for a search but the test.
+fn settings() -> PostgresSettings {
+    let catalog = CatalogLimits { search_wait_ms_max: 3_600_000, ..CatalogLimits::default() };
+    PostgresSettings {
+        statistics_interval: Duration::from_millis(20),
+        catalog,
+        ..PostgresSettings::default()
+    }
+}
+
+async fn open(url: &str, settings: PostgresSettings) -> (PostgresStore, Opened) {
+    let store = PostgresStore::open(url, settings).await.unwrap();
+    let (catalog, log) = (Arc::new(store.clone()), Arc::new(store.clone()));
+    (store, Opened { catalog, log, _kept: Box::new(()) })
+}
+
+fn database(url: &str) -> &str {
+    url.rsplit('/').next().unwrap()
+}
+
+/// Waits for something that the store does by itself.
+async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Imports a conversation of so many turns with long texts. The server that does it looks for no statistics, and has counted
+/// what it wrote when it has closed.
+async fn import(cluster: &Cluster, url: &str, id: &str, turns: usize) {
+    let (store, opened) =
+        open(url, PostgresSettings { statistics_interval: Duration::from_secs(3_600), ..settings() }).await;
+    cluster.sql(database(url), "ALTER TABLE tl.search_text SET (autovacuum_enabled = off)");
+    let template = format!("{id}-template");
+    opened.complete_turn(ANN, first(&template, &template, 1), &"words ".repeat(100)).await;
+    let row = opened.turn_row(ANN, &template).await;
+    let rows = (0..turns).map(|n| TurnRow {
+        id: format!("{id}-{n}"),
+        message_id: format!("{id}-{n}.m"),
+        ..row.clone()
+    });
+    let mut conversation = opened.summary(ANN, &template).await.conversation;
+    (conversation.id, conversation.leaf_id) = (id.to_owned(), None);
+    let imported =
+        ImportedConversation { conversation, turns: rows.collect(), calls: Vec::new(), files: Vec::new() };
+    opened.catalog.import(ANN, imported).await.unwrap();
+    store.close().await;
+}
+
+/// Columns of which there are statistics, and rows as the planner knows them.
+fn known_of_texts(cluster: &Cluster, url: &str) -> (String, String) {
+    let sql = |query| cluster.sql(database(url), query);
+    (
+        sql("SELECT count(*) FROM pg_stats WHERE schemaname = 'tl' AND tablename = 'search_text'"),
+        sql("SELECT reltuples::bigint FROM pg_class WHERE oid = 'tl.search_text'::regclass"),
+    )
+}
+
+#[tokio::test]
+async fn the_planner_knows_what_was_imported_without_autovacuum() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.fresh();
+    let mut texts = 0;
+    for (id, turns) in [("one", 300), ("two", 400)] {
+        import(&cluster, &url, id, turns).await;
+        texts += 2 * (turns + 1);
+        let (store, _) = open(&url, settings()).await;
+        let all = ("3".to_owned(), texts.to_string());
+        eventually("statistics of all texts", || known_of_texts(&cluster, &url) == all).await;
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn one_server_at_a_time_asks_for_statistics() {
+    /// `statistics::LOCK`.
+    const OF_ANOTHER: &str = "DO 'BEGIN PERFORM pg_advisory_lock(127991945101314); END'";
+    const ATTEMPT: &str = "SELECT pg_try_advisory_lock($1)";
+    // With a log of its own.
+    let Some(cluster) = Cluster::start() else { return };
+    let url = cluster.fresh();
+    import(&cluster, &url, "one", 300).await;
+    cluster.sql(database(&url), &format!("ALTER DATABASE {} SET log_statement = 'all'", database(&url)));
+    let other = cluster.hold(database(&url), OF_ANOTHER);
+    let (store, _) = open(&url, settings()).await;
+    let attempts = || cluster.log().lines().filter(|line| line.ends_with(ATTEMPT)).count();
+    eventually("it tries, and tries again", || attempts() > 2).await;
+    assert!(!cluster.log().contains("ANALYZE"), "another one is at it");
+    drop(other);
+    eventually("statistics", || known_of_texts(&cluster, &url).0 == "3").await;
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_ask_for_statistics_works_without() {
+    let Some(cluster) = Cluster::start() else { return };
+    let url = cluster.fresh();
+    // By the owner of the tables.
+    import(&cluster, &url, "one", 300).await;
+    let grants = format!(
+        "CREATE ROLE guest LOGIN; GRANT CREATE ON DATABASE {} TO guest; GRANT ALL ON SCHEMA tl TO guest;
+         GRANT ALL ON ALL TABLES IN SCHEMA tl TO guest; GRANT ALL ON ALL SEQUENCES IN SCHEMA tl TO guest",
+        database(&url)
+    );
+    cluster.sql(database(&url), &grants);
+    let (store, opened) = open(&url.replace("tl@", "guest@"), settings()).await;
+    let is_refused = |line: &str| line.contains("search_text") && line.contains("skipping");
+    eventually("it was refused", || cluster.log().lines().any(is_refused)).await;
+    opened.complete_turn(ANN, first("t", "c", 9), "an answer of words").await;
+    let found = opened.catalog.search(ANN, "an answer", &PageRequest::first()).await.unwrap();
+    assert_eq!(found.items[0].conversation_id, "c");
+    assert_eq!(known_of_texts(&cluster, &url).0, "0");
+    store.close().await;
+}
+
+/// Both searches, and what their page shows.
+async fn both(catalog: &dyn Catalog, from: [&Option<String>; 2]) -> [ResultPage<String>; 2] {
+    let [hits_from, conversations_from] =
+        from.map(|from| from.clone().map_or_else(PageRequest::first, PageRequest::after));
+    let filter = ConversationFilter::text("words");
+    let searches = async {
+        let hits = catalog.search(ANN, "words", &hits_from).await.unwrap();
+        let conversations = catalog.conversations(ANN, &filter, &conversations_from).await.unwrap();
+        let ids = hits.items.into_iter().map(|hit| hit.conversation_id).collect();
+        let listed = conversations.items.into_iter().map(|item| item.conversation.id).collect();
+        [
+            ResultPage { items: ids, next: hits.next, partial: hits.partial },
+            ResultPage { items: listed, next: conversations.next, partial: conversations.partial },
+        ]
+    };
+    // One that ends has a limit of 150 ms; one that does not would wait for the lock.
+    tokio::time::timeout(PATIENCE, searches).await.expect("a search has no end")
+}
+
+/// No statement of a search outlives its limit, be it one that looks for something or one that reads what is shown. Limit:
+/// `search_ms_max`.
+#[tokio::test]
+async fn a_search_that_the_database_holds_up_ends_and_the_next_page_begins_where_it_was() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.fresh();
+    let (store, opened) = open(&url, settings()).await;
+    for n in 0..3 {
+        let turn = first(&format!("t{n}"), &format!("c{n}"), n);
+        opened.complete_turn(ANN, turn, "an answer of words").await;
+    }
+    let catalog = &*opened.catalog;
+    let [hits, conversations] = both(catalog, [&None, &None]).await;
+    assert_eq!(hits.items, ["c2", "c1", "c0"]);
+    assert_eq!(conversations.items, ["c2", "c1", "c0"]);
+    // The first three hold up looking, for both or one; the last ones only what is shown.
+    for table in ["search_text", "turn", "conversation", "turn_end", "call"] {
+        let lock = format!("LOCK TABLE tl.{table} IN ACCESS EXCLUSIVE MODE");
+        let held = cluster.hold(database(&url), &lock);
+        let mut from = [None, None];
+        for _ in 0..2 {
+            let cut = both(catalog, [&from[0], &from[1]]).await;
+            let is_held_up = match table {
+                "turn_end" => [true, false],
+                "call" => [false, true],
+                _ => [true, true],
+            };
+            for (page, is_held_up) in cut.iter().zip(is_held_up) {
+                if is_held_up {
+                    assert_eq!(
+                        (page.items.len(), page.partial),
+                        (0, true),
+                        "{table}: nothing, and it says so"
+                    );
+                    assert!(page.next.is_some(), "{table}: it goes on");
+                }
+            }
+            from = cut.map(|page| page.next);
+        }
+        drop(held);
+        let [hits_from, conversations_from] = from;
+        let [hits_after, conversations_after] = both(catalog, [&hits_from, &conversations_from]).await;
+        assert_eq!(hits_after.items, hits.items, "{table}: as if nothing had been");
+        assert_eq!(conversations_after.items, conversations.items, "{table}: as if nothing had been");
+    }
+    store.close().await;
+}
