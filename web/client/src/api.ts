@@ -6373,7 +6373,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description `none`, `text`, `details`, `reasoning`, `owui_event` or `vcp` */
-                render: string;
+                render: "none" | "text" | "details" | "reasoning" | "owui_event" | "vcp";
             };
             cookie?: never;
         };
@@ -6454,7 +6454,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description `none`, `text`, `details`, `reasoning`, `owui_event` or `vcp` */
-                render: string;
+                render: "none" | "text" | "details" | "reasoning" | "owui_event" | "vcp";
             };
             cookie?: never;
         };
@@ -6535,14 +6535,38 @@ export interface operations {
             header?: never;
             path: {
                 /** @description `none`, `text`, `details`, `reasoning`, `owui_event` or `vcp` */
-                render: string;
+                render: "none" | "text" | "details" | "reasoning" | "owui_event" | "vcp";
             };
             cookie?: never;
         };
         /** @description As at `/v1/chat/completions`. */
         requestBody: {
             content: {
-                "application/json": Record<string, unknown>;
+                "application/json": {
+                    model: string;
+                    messages: (({
+                        /** @enum {unknown} */
+                        role: "system" | "developer" | "user";
+                        content: string | unknown[];
+                    } & {
+                        [key: string]: unknown;
+                    }) | ({
+                        /** @enum {unknown} */
+                        role: "assistant";
+                    } & {
+                        [key: string]: unknown;
+                    }) | ({
+                        /** @enum {unknown} */
+                        role: "tool";
+                        content: string | unknown[];
+                        tool_call_id: string;
+                    } & {
+                        [key: string]: unknown;
+                    }))[];
+                    stream?: boolean | null;
+                } & {
+                    [key: string]: unknown;
+                };
             };
         };
         responses: {
@@ -6600,7 +6624,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description `none`, `text`, `details`, `reasoning`, `owui_event` or `vcp` */
-                render: string;
+                render: "none" | "text" | "details" | "reasoning" | "owui_event" | "vcp";
             };
             cookie?: never;
         };
@@ -6609,6 +6633,8 @@ export interface operations {
             content: {
                 "application/json": {
                     model: string;
+                } & {
+                    [key: string]: unknown;
                 };
             };
         };
@@ -6675,7 +6701,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description `none`, `text`, `details`, `reasoning`, `owui_event` or `vcp` */
-                render: string;
+                render: "none" | "text" | "details" | "reasoning" | "owui_event" | "vcp";
             };
             cookie?: never;
         };
@@ -6684,6 +6710,8 @@ export interface operations {
             content: {
                 "application/json": {
                     model: string;
+                } & {
+                    [key: string]: unknown;
                 };
             };
         };
@@ -6750,7 +6778,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description `none`, `text`, `details`, `reasoning`, `owui_event` or `vcp` */
-                render: string;
+                render: "none" | "text" | "details" | "reasoning" | "owui_event" | "vcp";
             };
             cookie?: never;
         };
@@ -6791,7 +6819,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description `none`, `text`, `details`, `reasoning`, `owui_event` or `vcp` */
-                render: string;
+                render: "none" | "text" | "details" | "reasoning" | "owui_event" | "vcp";
                 /** @description An agent, or `upstream/model` */
                 id: string;
             };
@@ -7613,11 +7641,28 @@ export interface operations {
             content: {
                 "application/json": {
                     model: string;
-                    messages: {
+                    messages: (({
                         /** @enum {unknown} */
-                        role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
-                    }[];
+                        role: "system" | "developer" | "user";
+                        content: string | unknown[];
+                    } & {
+                        [key: string]: unknown;
+                    }) | ({
+                        /** @enum {unknown} */
+                        role: "assistant";
+                    } & {
+                        [key: string]: unknown;
+                    }) | ({
+                        /** @enum {unknown} */
+                        role: "tool";
+                        content: string | unknown[];
+                        tool_call_id: string;
+                    } & {
+                        [key: string]: unknown;
+                    }))[];
                     stream?: boolean | null;
+                } & {
+                    [key: string]: unknown;
                 };
             };
         };
@@ -7727,6 +7772,8 @@ export interface operations {
             content: {
                 "application/json": {
                     model: string;
+                } & {
+                    [key: string]: unknown;
                 };
             };
         };
@@ -8463,7 +8510,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: {
+        requestBody: {
             content: {
                 "application/octet-stream": string;
                 "multipart/form-data": components["schemas"]["DecodeForm"];
@@ -8520,6 +8567,8 @@ export interface operations {
             content: {
                 "application/json": {
                     model: string;
+                } & {
+                    [key: string]: unknown;
                 };
             };
         };

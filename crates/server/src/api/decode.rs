@@ -165,14 +165,20 @@ async fn decode(
 /// The recording: the file of a form, or the body itself.
 async fn recording_body(request: Request, state: &AppState) -> Result<Vec<u8>, ApiError> {
     let memory = request.extensions().get::<RequestMemory>().cloned();
-    let kind =
-        request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let text = if kind.starts_with("multipart/form-data") {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    // An empty recording is explained, but a request that says of no body what it is has forgotten it.
+    let has_kind = kind.is_some();
+    let text = if kind.is_some_and(|kind| kind.starts_with("multipart/form-data")) {
         recording_of_form(request, state).await?
     } else {
         SpooledText::of_body(state, request.into_body(), RECORDING_BYTES_MAX as u64).await?
     };
     let text = text.ok_or_else(too_large)?;
+    if text.bytes() == 0 && !has_kind {
+        return Err(ApiError::bad_request("no_recording", "the request has no body").remedy(
+            "send the recording as the body (application/octet-stream), or as `file` of a form (multipart/form-data)",
+        ));
+    }
     text.read(memory.as_ref(), RECORDING_MEMORY_PER_BYTE).await
 }
 

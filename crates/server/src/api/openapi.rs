@@ -145,7 +145,19 @@ fn name_operations(document: &mut Value) {
 }
 
 /// The one field that the server itself reads of a request that it passes to an upstream.
-const NAMES_A_MODEL: &str = r#"{"required": ["model"], "properties": {"model": {"type": "string"}}}"#;
+const NAMES_A_MODEL: &str =
+    r#"{"required": ["model"], "properties": {"model": {"type": "string"}}, "additionalProperties": true}"#;
+/// What a chat cannot do without, among much else that it may say.
+const CHAT: &str = r#"{"required": ["model", "messages"], "additionalProperties": true, "properties": {
+    "model": {"type": "string", "minLength": 1},
+    "messages": {"type": "array", "minItems": 1, "items": {"type": "object", "anyOf": [
+        {"required": ["role", "content"], "additionalProperties": true, "properties": {
+            "role": {"enum": ["system", "developer", "user"]}, "content": {"type": ["string", "array"]}}},
+        {"required": ["role"], "additionalProperties": true, "properties": {"role": {"enum": ["assistant"]}}},
+        {"required": ["role", "content", "tool_call_id"], "additionalProperties": true, "properties": {
+            "role": {"enum": ["tool"]}, "content": {"type": ["string", "array"]}, "tool_call_id": {"type": "string"}}}]}},
+    "stream": {"type": ["boolean", "null"]}},
+    "examples": [{"model": "default", "messages": [{"role": "user", "content": "What time is it?"}]}]}"#;
 
 /// Constraints of request bodies that the handlers' Rust types do not express: a JSON pointer to a schema, and the
 /// keywords to add there.
@@ -162,7 +174,7 @@ const NARROWER: [(&str, &str); 48] = [
         "/paths/~1render~1{render}~1v1~1embeddings/post/requestBody/content/application~1json/schema",
         NAMES_A_MODEL,
     ),
-    ("/components/schemas/CreateSpeech/properties/input", r#"{"maxLength": 4096}"#),
+    ("/components/schemas/CreateSpeech/properties/input", r#"{"maxLength": 4096, "pattern": "\\S"}"#),
     ("/components/schemas/CreateSpeech/properties/model", r#"{"maxLength": 4096}"#),
     ("/components/schemas/CreateSpeech/properties/voice", r#"{"maxLength": 4096}"#),
     ("/components/schemas/CreateSpeech/properties/instructions", r#"{"maxLength": 4096}"#),
@@ -179,8 +191,6 @@ const NARROWER: [(&str, &str); 48] = [
     // White space is no prompt.
     ("/components/schemas/SavePrompt/properties/text", r#"{"minLength": 1, "pattern": "\\S"}"#),
     ("/components/schemas/UpdateConversation/properties/temporary", r#"{"enum": [false, null]}"#),
-    // An empty recording is explained, not refused.
-    ("/paths/~1v1~1decode/post/requestBody", r#"{"required": false}"#),
     ("/components/schemas/CallResult/properties/status", r#"{"enum": ["success", "error"]}"#),
     (
         "/components/schemas/CallResult/properties/output",
@@ -237,18 +247,14 @@ const NARROWER: [(&str, &str); 48] = [
             "properties": {"messages": {"type": "array", "minItems": 1}},
             "examples": [[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"}]]}"#,
     ),
+    ("/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema", CHAT),
     (
-        "/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema",
-        r#"{"required": ["model", "messages"], "properties": {
-            "model": {"type": "string", "minLength": 1},
-            "messages": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["role"],
-                "properties": {"role": {"enum": ["system", "developer", "user", "assistant", "tool", "function"]}}}},
-            "stream": {"type": ["boolean", "null"]}},
-            "examples": [{"model": "default", "messages": [{"role": "user", "content": "What time is it?"}]}]}"#,
+        "/paths/~1render~1{render}~1v1~1chat~1completions/post/requestBody/content/application~1json/schema",
+        CHAT,
     ),
 ];
-/// The same for parameters of queries, by name: one name means one thing in the whole document.
-const NARROWER_PARAMETERS: [(&str, &str); 4] = [
+/// The same for parameters, by name: one name means one thing in the whole document.
+const NARROWER_PARAMETERS: [(&str, &str); 5] = [
     ("mode", r#"{"enum": ["auto", "native", "text"]}"#),
     ("protocol", r#"{"enum": ["vcp", "xml"]}"#),
     (
@@ -257,6 +263,7 @@ const NARROWER_PARAMETERS: [(&str, &str); 4] = [
             "bedrock-anthropic"]}"#,
     ),
     ("from_page", r#"{"minimum": 1}"#),
+    ("render", r#"{"enum": ["none", "text", "details", "reasoning", "owui_event", "vcp"]}"#),
 ];
 /// Bodies that are forms.
 const FORMS: [&str; 3] = ["CreateTranscription", "DecodeForm", "UploadForm"];
@@ -373,5 +380,7 @@ mod tests {
         for name in throughline_wire::Dialect::ALL.map(throughline_wire::Dialect::name) {
             assert!(NARROWER_PARAMETERS[2].1.contains(&format!("\"{name}\"")), "{name}");
         }
+        let rendering: Value = serde_json::from_str(NARROWER_PARAMETERS[4].1).unwrap();
+        assert_eq!(rendering["enum"], json!(throughline::config::ToolRendering::ALL.map(|(name, _)| name)));
     }
 }

@@ -10,6 +10,7 @@ mod history;
 mod openapi;
 mod ownership;
 mod rating;
+mod required;
 mod retry;
 mod saved_prompts;
 mod shares;
