@@ -7948,8 +7948,12 @@ export interface operations {
         /** @description A file of `export`, or `[{"role": "user", "content": "…"}, …]` */
         requestBody: {
             content: {
-                "application/json": unknown[] | {
-                    messages: unknown[];
+                "application/json": {
+                    role: string;
+                }[] | {
+                    messages: {
+                        role: string;
+                    }[];
                 };
                 "application/jsonl": string;
             };
