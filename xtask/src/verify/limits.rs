@@ -62,8 +62,7 @@ const LOADS: [BodyLoad; 4] = [
 
 /// Measures all of it. What does not hold is said after everything has been measured.
 pub(crate) fn limits() -> Result<ProofOutcome> {
-    let throughline =
-        program::build(&["--release", "--package", "throughline-cli", "--bin", "throughline"])?;
+    let throughline = program::build(&["--release", "--package", "throughline-cli", "--bin", "throughline"])?;
     let upstream = DrainingUpstream::start()?;
     let configuration = format!(
         "[upstreams.fake]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n\n\
@@ -109,8 +108,7 @@ pub(crate) fn limits() -> Result<ProofOutcome> {
 fn limited_wait(serving: &ServeProcess) -> Result<f64> {
     let body = json!({"model": "limited/m", "messages": [{"role": "user", "content": "Hi"}]});
     let begun = Instant::now();
-    let answer =
-        LoadClient::new(&serving.address, &serving.key).post("/v1/chat/completions", &body)?;
+    let answer = LoadClient::new(&serving.address, &serving.key).post("/v1/chat/completions", &body)?;
     if answer.status != 429 {
         bail!("a 429 is answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body));
     }
@@ -149,8 +147,7 @@ fn measure(serving: &ServeProcess, load: &BodyLoad) -> Result<BodyMemory> {
             }
             Ok(longest)
         });
-        let sent: Vec<_> =
-            bodies.iter().map(|body| scope.spawn(|| send(serving, load.path, body))).collect();
+        let sent: Vec<_> = bodies.iter().map(|body| scope.spawn(|| send(serving, load.path, body))).collect();
         let answers: Result<Vec<()>> = sent.into_iter().map(joined).collect();
         let seconds = begun.elapsed().as_secs_f64();
         is_over.store(true, Relaxed);

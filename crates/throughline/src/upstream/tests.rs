@@ -93,7 +93,7 @@ async fn call(client: &UpstreamClient, request: &ModelRequest) -> ReceivedReply 
     let mut call = Some(
         client
             .call(
-                Box::new(request.clone()),
+                request.clone().into(),
                 &CallFormat::Native,
                 time,
                 ObservedCall::unobserved(),
@@ -985,7 +985,7 @@ async fn dropping_a_call_closes_its_connection() {
     let mut call = Some(
         client
             .call(
-                Box::new(asked),
+                asked.into(),
                 &CallFormat::Native,
                 CallTime { clock: &clock, deadline: client.deadline() },
                 ObservedCall::unobserved(),
@@ -1012,7 +1012,7 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     let mut call = Some(
         client
             .call(
-                Box::new(asked),
+                asked.into(),
                 &CallFormat::Native,
                 CallTime { clock: &clock, deadline: client.deadline() },
                 ObservedCall::unobserved(),
