@@ -9,13 +9,13 @@ use hyper::body::{Frame, SizeHint};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use throughline::config::ServerLimits;
 use throughline_store::ScratchFile;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// A body, or a text in it, of more bytes is large.
 pub(crate) const LARGE_BYTES: u64 = 1 << 20;
@@ -67,7 +67,18 @@ pub(crate) struct RequestMemory(Arc<HeldMemory>);
 struct HeldMemory {
     bodies: Arc<LargeBodies>,
     key: Arc<KeyShare>,
-    permits: Mutex<Vec<OwnedSemaphorePermit>>,
+    permits: Mutex<HeldPermits>,
+}
+
+#[derive(Debug)]
+struct HeldPermits {
+    body: Option<OwnedSemaphorePermit>,
+    /// Of its key, and of all.
+    memory: Vec<OwnedSemaphorePermit>,
+    /// Size of the content that it is for.
+    content: u64,
+    /// What is left of the time that it may wait.
+    wait_left: Duration,
 }
 
 impl LargeBodies {
@@ -85,7 +96,9 @@ impl LargeBodies {
     /// A request of this key, which has taken nothing yet.
     pub(crate) fn request(self: &Arc<Self>, counted_as: &str) -> RequestMemory {
         let key = self.share_of(counted_as);
-        RequestMemory(Arc::new(HeldMemory { bodies: Arc::clone(self), key, permits: Mutex::default() }))
+        let permits =
+            HeldPermits { body: None, memory: Vec::new(), content: 0, wait_left: self.limits.wait_max };
+        RequestMemory(Arc::new(HeldMemory { bodies: Arc::clone(self), key, permits: permits.into() }))
     }
 
     fn share_of(&self, counted_as: &str) -> Arc<KeyShare> {
@@ -112,15 +125,20 @@ impl RequestMemory {
         if bytes <= LARGE_BYTES {
             return Ok(());
         }
-        let LargeBodyLimits { bytes_per_key_max: max, wait_max, .. } = self.0.bodies.limits;
-        let permit = acquire(&self.0.key.bodies, bytes, max, wait_max).await.ok_or_else(|| {
+        let max = self.0.bodies.limits.bytes_per_key_max;
+        let permit = self.0.acquire(&self.0.key.bodies, bytes, max).await.ok_or_else(|| {
             let message = format!("large bodies of this key, {max} bytes together, are being read already");
             ApiError::too_many("large_bodies_bytes_per_key_max", message, RETRY_AFTER_S)
                 .with_extra("bytes_max", max)
                 .remedy("send fewer at once, or raise `large_bodies_bytes_per_key_max` of [server.limits]")
         })?;
-        self.0.hold(permit);
+        self.0.permits().body = Some(permit);
         Ok(())
+    }
+
+    /// Its body turned out to have so many bytes.
+    pub(crate) fn keep_of_body(&self, bytes: u64) {
+        keep(self.0.permits().body.as_mut(), bytes);
     }
 
     /// Takes memory for what is worked out of a content of so many bytes, if it is large. Called once for a request, so that none
@@ -128,39 +146,69 @@ impl RequestMemory {
     ///
     /// # Errors
     /// 503: it has waited too long.
-    pub(crate) async fn reserve(&self, content: u64, memory_per_byte: u64) -> Result<(), ApiError> {
+    pub(crate) async fn reserve(&self, content: u64, memory: u64) -> Result<(), ApiError> {
         if content <= LARGE_BYTES {
             return Ok(());
         }
-        let LargeBodyLimits { memory_bytes_max: max, wait_max, .. } = self.0.bodies.limits;
-        let bytes = content.saturating_mul(memory_per_byte);
-        let begun = tokio::time::Instant::now();
+        let (all, max) = (&self.0.bodies.memory, self.0.bodies.limits.memory_bytes_max);
         let of_key = max / SHARE_OF_KEY;
         let permits = async {
-            let of_key_permit = acquire(&self.0.key.memory, bytes, of_key, wait_max).await?;
-            let left = wait_max.saturating_sub(begun.elapsed());
-            Some([of_key_permit, acquire(&self.0.bodies.memory, bytes.min(of_key), max, left).await?])
+            let first = self.0.acquire(&self.0.key.memory, memory, of_key).await?;
+            Some(vec![first, self.0.acquire(all, memory.min(of_key), max).await?])
         };
         let permits = permits.await.ok_or_else(|| {
-            let message = format!("other requests have taken the {max} bytes of memory for large ones");
+            let message =
+                format!("other requests have the memory for large ones, {max} bytes, one key half of it");
             ApiError::unavailable("large_bodies_memory_bytes_max", message, RETRY_AFTER_S)
                 .with_extra("bytes_max", max)
                 .remedy("try again in a moment, or raise `large_bodies_memory_bytes_max` of [server.limits]")
         })?;
-        permits.into_iter().for_each(|permit| self.0.hold(permit));
+        let mut held = self.0.permits();
+        (held.memory, held.content) = (permits, content);
         Ok(())
+    }
+
+    /// Gives back what is more than so much for each byte of the content: it has been read, and what came of it is left.
+    pub(crate) fn keep_of_memory(&self, per_byte: u64) {
+        let mut held = self.0.permits();
+        let memory = held.content.saturating_mul(per_byte);
+        held.memory.iter_mut().for_each(|permit| keep(Some(permit), memory));
     }
 
     /// A response's body that holds this to its end.
     pub(crate) fn held_by(self, body: Body) -> Body {
-        let is_empty = self.0.permits.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let is_empty = {
+            let permits = self.0.permits();
+            permits.body.is_none() && permits.memory.is_empty()
+        };
         if is_empty { body } else { Body::new(HoldingBody { body, _memory: self }) }
     }
 }
 
 impl HeldMemory {
-    fn hold(&self, permit: OwnedSemaphorePermit) {
-        self.permits.lock().unwrap_or_else(PoisonError::into_inner).push(permit);
+    fn permits(&self) -> MutexGuard<'_, HeldPermits> {
+        self.permits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is more than all there is gets all of it: it is alone then. `None` = it has waited too long.
+    async fn acquire(
+        &self,
+        semaphore: &Arc<Semaphore>,
+        bytes: u64,
+        max: u64,
+    ) -> Option<OwnedSemaphorePermit> {
+        let (begun, wait_left) = (Instant::now(), self.permits().wait_left);
+        let acquiring = Arc::clone(semaphore).acquire_many_owned(units(bytes.min(max)));
+        let permit = timeout(wait_left, acquiring).await.ok()?.ok();
+        self.permits().wait_left = wait_left.saturating_sub(begun.elapsed());
+        permit
+    }
+}
+
+fn keep(permit: Option<&mut OwnedSemaphorePermit>, bytes: u64) {
+    if let Some(permit) = permit {
+        let unneeded = permit.num_permits().saturating_sub(units(bytes) as usize);
+        drop(permit.split(unneeded));
     }
 }
 
@@ -171,17 +219,6 @@ fn semaphore(bytes: u64) -> Arc<Semaphore> {
 fn units(bytes: u64) -> u32 {
     const UNITS_MAX: u64 = Semaphore::MAX_PERMITS as u64;
     u32::try_from(bytes.div_ceil(UNIT_BYTES).min(UNITS_MAX)).unwrap_or(u32::MAX)
-}
-
-/// What is more than all there is gets all of it: it is alone then. `None` = it has waited too long.
-async fn acquire(
-    semaphore: &Arc<Semaphore>,
-    bytes: u64,
-    max: u64,
-    wait_max: Duration,
-) -> Option<OwnedSemaphorePermit> {
-    let permits = Arc::clone(semaphore).acquire_many_owned(units(bytes.min(max)));
-    timeout(wait_max, permits).await.ok()?.ok()
 }
 
 struct HoldingBody {
@@ -216,13 +253,28 @@ pub(crate) struct SpooledText {
     beginning: Vec<u8>,
     rest: Option<ScratchFile>,
     bytes: u64,
+    /// Commas, which is about how many values a JSON text has, or more.
+    commas: u64,
 }
+
+/// Memory for what is worked out of a text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextMemory {
+    /// Bytes for each of its bytes.
+    pub per_byte: u64,
+    /// Bytes for each value, if it is JSON.
+    pub per_value: u64,
+}
+
+/// A value of serde's with its key, as it lies in a map.
+pub(crate) const JSON_VALUE_BYTES: u64 = 80;
 
 impl SpooledText {
     /// # Errors
     /// The disk is full.
     pub(crate) async fn push(&mut self, state: &AppState, bytes: &[u8]) -> Result<(), ApiError> {
         self.bytes += bytes.len() as u64;
+        self.commas += bytes.iter().filter(|byte| **byte == b',').count() as u64;
         if self.rest.is_none() && self.bytes > LARGE_BYTES {
             self.rest = Some(state.blobs.scratch().await?);
         }
@@ -270,10 +322,12 @@ impl SpooledText {
     pub(crate) async fn read(
         self,
         memory: Option<&RequestMemory>,
-        memory_per_byte: u64,
+        needed: TextMemory,
     ) -> Result<Vec<u8>, ApiError> {
         if let Some(memory) = memory {
-            memory.reserve(self.bytes, memory_per_byte).await?;
+            let of_values = self.commas.saturating_mul(needed.per_value);
+            let needed = self.bytes.saturating_mul(needed.per_byte).saturating_add(of_values);
+            memory.reserve(self.bytes, needed).await?;
         }
         let mut text = self.beginning;
         if let Some(rest) = self.rest {
@@ -291,7 +345,6 @@ pub(crate) fn unreadable_body(error: axum::Error) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::time::Instant;
 
     const MIB: u64 = 1 << 20;
 
@@ -339,19 +392,51 @@ mod tests {
         let bodies = bodies(100 * MIB, 64 * MIB);
         let of = |key| bodies.request(key);
         let (a, b, c) = (of("a"), of("b"), of("c"));
-        a.reserve(4 * MIB, 8).await.unwrap();
+        a.reserve(4 * MIB, 32 * MIB).await.unwrap();
         assert_eq!(
-            waited(of("a").reserve(2 * MIB, 1)).await,
+            waited(of("a").reserve(2 * MIB, 2 * MIB)).await,
             (1_000, "large_bodies_memory_bytes_max"),
             "the other half is for others"
         );
-        assert_eq!(waited(of("a").reserve(LARGE_BYTES, 99)).await, (0, ""), "small ones take none");
-        b.reserve(50 * MIB, 8).await.unwrap();
-        assert_eq!(waited(c.reserve(2 * MIB, 1)).await, (1_000, "large_bodies_memory_bytes_max"));
+        assert_eq!(waited(of("a").reserve(LARGE_BYTES, 99 * MIB)).await, (0, ""), "small ones take none");
+        b.reserve(50 * MIB, 400 * MIB).await.unwrap();
+        assert_eq!(waited(c.reserve(2 * MIB, 2 * MIB)).await, (1_000, "large_bodies_memory_bytes_max"));
         let answer = a.held_by(Body::from("answer"));
-        assert_eq!(waited(c.reserve(2 * MIB, 1)).await.0, 1_000, "until the answer has been read");
+        assert_eq!(waited(c.reserve(2 * MIB, 2 * MIB)).await.0, 1_000, "until the answer has been read");
         drop(answer);
-        assert_eq!(waited(c.reserve(2 * MIB, 1)).await, (0, ""));
+        assert_eq!(waited(c.reserve(2 * MIB, 2 * MIB)).await, (0, ""));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_needed_is_given_back() {
+        let bodies = bodies(8 * MIB, 64 * MIB);
+        let first = admitted(&bodies, "a", 8 * MIB).await.unwrap();
+        first.keep_of_body(2 * MIB);
+        assert_eq!(waited(admitted(&bodies, "a", 6 * MIB)).await, (0, ""));
+        first.reserve(2 * MIB, 32 * MIB).await.unwrap();
+        first.keep_of_memory(1);
+        let second = bodies.request("a");
+        assert_eq!(waited(second.reserve(2 * MIB, 30 * MIB)).await, (0, ""));
+        assert_eq!(waited(bodies.request("a").reserve(2 * MIB, MIB)).await.0, 1_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_waits_of_a_request_have_one_limit() {
+        let bodies = bodies(8 * MIB, 64 * MIB);
+        let first = admitted(&bodies, "a", 8 * MIB).await.unwrap();
+        let other = bodies.request("a");
+        other.reserve(2 * MIB, 32 * MIB).await.unwrap();
+        let second = bodies.request("a");
+        let waiting = async {
+            second.admit(8 * MIB).await?;
+            second.reserve(8 * MIB, MIB).await
+        };
+        let leaving = async {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            drop(first);
+        };
+        let (waited, ()) = tokio::join!(waited(waiting), leaving);
+        assert_eq!(waited, (1_000, "large_bodies_memory_bytes_max"));
     }
 
     #[tokio::test]

@@ -149,14 +149,14 @@ impl BlobFolder {
     async fn temp_file(&self) -> Result<TempFile, BlobError> {
         let folder = self.root.join(UNFINISHED_FOLDER);
         let path = folder.join(uuid::Uuid::now_v7().simple().to_string());
-        let temp_path = path.clone();
-        let file = self
+        let (file, path) = self
             .blocking(move |_| {
                 make_folder(&folder)?;
-                new_private_file(&temp_path)
+                // Gone also if nobody waits for it any more.
+                let path = TempPath(path);
+                new_private_file(&path.0).map(|file| (file, path))
             })
             .await?;
-        let path = TempPath(path);
         Ok(TempFile { folder: self.clone(), file: Some(file), buffer: Vec::new(), path })
     }
 

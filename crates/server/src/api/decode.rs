@@ -3,7 +3,7 @@
 use super::view::variant_name;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Query;
-use crate::large_bodies::{RequestMemory, SpooledText};
+use crate::large_bodies::{RequestMemory, SpooledText, TextMemory};
 use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use axum::extract::multipart::MultipartError;
@@ -19,8 +19,8 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Memory for a byte of a recording: the text, the reply, its events and the findings.
-const RECORDING_MEMORY_PER_BYTE: u64 = 8;
+/// Memory for a recording: the text, the reply, its events and the findings.
+const RECORDING_MEMORY: TextMemory = TextMemory { per_byte: 8, per_value: 0 };
 
 /// `/v1/decode`.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
@@ -153,17 +153,22 @@ async fn decode(
     })?;
     let think = if query.think.unwrap_or(true) { ThinkMode::Split } else { ThinkMode::Verbatim };
     let language = query.language.as_deref().map(UserLanguage::from_tag).unwrap_or_default();
-    let body = recording_body(request, &state).await?;
+    let (body, memory) = recording_body(request, &state).await?;
     // Reading megabytes as eight wire formats takes a while, and other requests should not wait for it.
     let decoded = tokio::task::spawn_blocking(move || {
         let recording = recording::decode_recording(&body, dialect, think);
-        describe_recording(&body, recording, language)
+        let described = describe_recording(&body, recording, language);
+        drop(memory);
+        described
     });
     Ok(axum::Json(decoded.await.map_err(ApiError::internal)?))
 }
 
-/// The recording: the file of a form, or the body itself.
-async fn recording_body(request: Request, state: &AppState) -> Result<Vec<u8>, ApiError> {
+/// The recording, which is the file of a form or the body itself, and its memory.
+async fn recording_body(
+    request: Request,
+    state: &AppState,
+) -> Result<(Vec<u8>, Option<RequestMemory>), ApiError> {
     let memory = request.extensions().get::<RequestMemory>().cloned();
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     // An empty recording is explained, but a request that says of no body what it is has forgotten it.
@@ -179,7 +184,7 @@ async fn recording_body(request: Request, state: &AppState) -> Result<Vec<u8>, A
             "send the recording as the body (application/octet-stream), or as `file` of a form (multipart/form-data)",
         ));
     }
-    text.read(memory.as_ref(), RECORDING_MEMORY_PER_BYTE).await
+    Ok((text.read(memory.as_ref(), RECORDING_MEMORY).await?, memory))
 }
 
 /// `None` if it is too large.

@@ -244,9 +244,11 @@ const NARROWER: [(&str, &str); 48] = [
     (
         "/paths/~1v1~1conversations~1import/post/requestBody/content/application~1json/schema",
         r#"{"type": ["array", "object"], "minItems": 1, "required": ["messages"],
-            "items": {"type": "object", "required": ["role"], "properties": {"role": {"type": "string"}}},
+            "items": {"type": "object", "required": ["role"], "properties": {"role": {"type": "string"}},
+                "additionalProperties": true},
             "properties": {"messages": {"type": "array", "minItems": 1,
-                "items": {"type": "object", "required": ["role"], "properties": {"role": {"type": "string"}}}}},
+                "items": {"type": "object", "required": ["role"], "properties": {"role": {"type": "string"}},
+                    "additionalProperties": true}}}, "additionalProperties": true,
             "examples": [[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"}]]}"#,
     ),
     ("/paths/~1v1~1chat~1completions/post/requestBody/content/application~1json/schema", CHAT),

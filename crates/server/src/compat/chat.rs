@@ -15,6 +15,7 @@ use crate::compat::models::{self, ModelSelector};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;
 use crate::hub::{ConversationRef, OnDisconnect, ParentRef, TurnSpec};
+use crate::large_bodies::RequestMemory;
 use crate::net::ConnectionInfo;
 use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
@@ -176,6 +177,9 @@ async fn run_completion(
     new.request.first_step_attempts_max = client_retries(&headers).then_some(1);
     new.request.trace_parent = trace_parent(&headers);
     let started = state.hub.start_turn(&principal, new).await.map_err(models::to_openai_error)?;
+    if let Some(memory) = extensions.get::<RequestMemory>() {
+        memory.keep_of_memory(request_body::TURN_MEMORY_PER_BYTE);
+    }
     let id = format!("chatcmpl-{}", started.message_id);
     let head = ChunkHead { id, created: Timestamp::now().as_second(), model };
     let answer = ChatResponder::open(&state, &principal, &started.turn_id, 0, head, projection, page).await?;

@@ -1,7 +1,7 @@
 //! Limits on a request's body while it is read: size, time, depth. Nothing is buffered here.
 
 use crate::error::ApiError;
-use crate::large_bodies::LARGE_BYTES;
+use crate::large_bodies::{LARGE_BYTES, RequestMemory};
 use axum::body::{Body, Bytes, HttpBody};
 use futures_util::future::BoxFuture;
 use http::header::EXPECT;
@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use throughline::config::ServerLimits;
 use tokio::time::Sleep;
 
 /// Violation in the part of the body that was read. The handler that read it sees only that it broke off.
@@ -25,17 +26,31 @@ pub(super) struct BodyStatus {
 const TOO_LARGE: u8 = 1;
 const TOO_SLOW: u8 = 2;
 const TOO_DEEP: u8 = 3;
-const NOT_ADMITTED: u8 = 4;
+const TOO_MANY_VALUES: u8 = 4;
+const NOT_ADMITTED: u8 = 5;
 
 /// The bounds of one body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyLimits {
     pub(super) bytes_max: u64,
     pub(super) time_max: Duration,
-    /// Maximum nesting, if it is JSON.
-    pub(super) depth_max: Option<u32>,
+    /// Bounds besides, if it is JSON.
+    pub(super) json: Option<JsonLimits>,
     /// Name of the size limit.
     pub(super) name: &'static str,
+}
+
+/// What is bounded in a JSON text besides its size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JsonLimits {
+    depth_max: u32,
+    values_max: u32,
+}
+
+impl JsonLimits {
+    pub(super) fn of(limits: &ServerLimits) -> Self {
+        Self { depth_max: limits.json_depth_max, values_max: limits.json_values_max }
+    }
 }
 
 /// Bytes of a body that nobody wants any more which are read and forgotten all the same.
@@ -142,8 +157,16 @@ impl BodyStatus {
             )),
             TOO_DEEP => Some(ApiError::bad_request(
                 "json_depth_max",
-                format!("the JSON nests deeper than {}", limits.depth_max.unwrap_or_default()),
+                format!("the JSON nests deeper than {}", limits.json.map_or(0, |json| json.depth_max)),
             )),
+            TOO_MANY_VALUES => {
+                let max = limits.json.map_or(0, |json| json.values_max);
+                Some(
+                    ApiError::bad_request("json_values_max", format!("the JSON has more than {max} values"))
+                        .with_extra("values_max", max)
+                        .remedy("send less, or raise `json_values_max` of [server.limits]"),
+                )
+            }
             NOT_ADMITTED => self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take(),
             _ => None,
         }
@@ -168,9 +191,8 @@ pub(super) struct LimitedBody {
     limits: BodyLimits,
     read: u64,
     deadline: Pin<Box<Sleep>>,
-    depth: JsonDepth,
-    /// What it waits for before more than a small body is read, if that was not known in front.
-    admission: Option<BoxFuture<'static, Result<(), ApiError>>>,
+    json: JsonScanner,
+    admission: Option<BodyAdmission>,
     status: Arc<BodyStatus>,
 }
 
@@ -178,21 +200,24 @@ impl LimitedBody {
     pub(super) fn new(
         body: DrainedBody,
         limits: BodyLimits,
-        admission: Option<BoxFuture<'static, Result<(), ApiError>>>,
+        admission: Option<BodyAdmission>,
     ) -> (Self, Arc<BodyStatus>) {
         let status = Arc::new(BodyStatus::default());
         let deadline = Box::pin(tokio::time::sleep(limits.time_max));
-        let depth = JsonDepth::default();
-        (Self { body, limits, read: 0, deadline, depth, admission, status: status.clone() }, status)
+        let json = JsonScanner::default();
+        (Self { body, limits, read: 0, deadline, json, admission, status: status.clone() }, status)
     }
 
     /// Waits for the admission of a body that turned out to be large. The time of the body begins behind it.
     fn poll_admission(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ApiError>> {
-        let Some(admission) = self.admission.as_mut().filter(|_| self.read >= LARGE_BYTES) else {
+        let awaited = self.admission.as_mut().and_then(|admission| admission.admitted.as_mut());
+        let Some(awaited) = awaited.filter(|_| self.read > LARGE_BYTES) else {
             return Poll::Ready(Ok(()));
         };
-        let admitted = std::task::ready!(admission.as_mut().poll(cx));
-        self.admission = None;
+        let admitted = std::task::ready!(awaited.as_mut().poll(cx));
+        if let Some(admission) = &mut self.admission {
+            admission.admitted = None;
+        }
         let deadline = tokio::time::Instant::now() + self.limits.time_max;
         self.deadline.as_mut().reset(deadline);
         Poll::Ready(admitted)
@@ -238,9 +263,19 @@ impl HttpBody for LimitedBody {
             if self.read > self.limits.bytes_max {
                 return self.fail(TOO_LARGE);
             }
-            if self.limits.depth_max.is_some_and(|max| self.depth.exceeds(data, max)) {
-                return self.fail(TOO_DEEP);
+            if let Some(json) = self.limits.json {
+                if self.json.exceeds(data, json.depth_max) {
+                    return self.fail(TOO_DEEP);
+                }
+                if self.json.values > json.values_max {
+                    return self.fail(TOO_MANY_VALUES);
+                }
             }
+        }
+        if frame.is_none()
+            && let Some(BodyAdmission { memory, .. }) = &self.admission
+        {
+            memory.keep_of_body(self.read);
         }
         Poll::Ready(frame)
     }
@@ -254,10 +289,19 @@ impl HttpBody for LimitedBody {
     }
 }
 
-/// Nesting depth of a JSON text at the position that was reached. Invalid JSON is left to the parser.
+/// What a body whose length is not known in front waits for when it turns out to be large.
+pub(super) struct BodyAdmission {
+    /// `None` once it has been admitted.
+    pub(super) admitted: Option<BoxFuture<'static, Result<(), ApiError>>>,
+    /// It is admitted as if it had the most that it may have; at its end the rest is given back.
+    pub(super) memory: RequestMemory,
+}
+
+/// Nesting depth of a JSON text at the position that was reached, and its values so far. Invalid JSON is left to the parser.
 #[derive(Clone, Copy, Debug, Default)]
-struct JsonDepth {
+struct JsonScanner {
     depth: u32,
+    values: u32,
     state: JsonScanState,
 }
 
@@ -269,12 +313,13 @@ enum JsonScanState {
     AfterBackslash,
 }
 
-impl JsonDepth {
-    /// Reads on, and says whether it has gone over the bound.
+impl JsonScanner {
+    /// Reads on, and says whether it nests deeper than this.
     fn exceeds(&mut self, bytes: &[u8], max: u32) -> bool {
         for byte in bytes {
             self.state = match (self.state, byte) {
                 (JsonScanState::Outside, b'{' | b'[') => {
+                    self.values = self.values.saturating_add(1);
                     self.depth += 1;
                     if self.depth > max {
                         return true;
@@ -283,6 +328,10 @@ impl JsonDepth {
                 }
                 (JsonScanState::Outside, b'}' | b']') => {
                     self.depth = self.depth.saturating_sub(1);
+                    JsonScanState::Outside
+                }
+                (JsonScanState::Outside, b',') => {
+                    self.values = self.values.saturating_add(1);
                     JsonScanState::Outside
                 }
                 (JsonScanState::Outside, b'"') => JsonScanState::InString,
@@ -303,8 +352,8 @@ mod tests {
     fn check(text: &str, max: u32, over: bool) {
         for cut in 0..=text.len() {
             let (a, b) = text.as_bytes().split_at(cut);
-            let mut depth = JsonDepth::default();
-            assert_eq!(depth.exceeds(a, max) || depth.exceeds(b, max), over, "{text} cut at {cut}");
+            let mut json = JsonScanner::default();
+            assert_eq!(json.exceeds(a, max) || json.exceeds(b, max), over, "{text} cut at {cut}");
         }
     }
 
@@ -317,5 +366,14 @@ mod tests {
         check("]]]][[", 1, true);
         check(&"[".repeat(64), 64, false);
         check(&"[".repeat(65), 64, true);
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_texts() {
+        for (text, values) in [("[]", 1), ("[1,2,[3]]", 4), (r#"{"a":",,[","b":{}}"#, 3), (r#"",[{""#, 0)] {
+            let mut json = JsonScanner::default();
+            assert!(!json.exceeds(text.as_bytes(), 64));
+            assert_eq!(json.values, values, "{text}");
+        }
     }
 }

@@ -23,7 +23,7 @@ pub use key_ring::{KeyInfo, KeyStore, NewApiKey};
 
 use crate::error::ApiError;
 use crate::extract::is_json;
-use crate::large_bodies::{LargeBodies, RequestMemory};
+use crate::large_bodies::{LARGE_BYTES, LargeBodies, RequestMemory};
 use crate::net::ConnectionInfo;
 #[cfg(feature = "oidc")]
 use crate::oidc::OidcProvider;
@@ -34,7 +34,7 @@ use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use body::{BodyLimits, DrainedBody, LimitedBody};
+use body::{BodyAdmission, BodyLimits, DrainedBody, JsonLimits, LimitedBody};
 use credential::{ShownCredential, check_csrf_intent, credential_of};
 use futures_util::FutureExt;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
@@ -308,13 +308,13 @@ impl Gate {
             RequestKind::Upload => BodyLimits {
                 bytes_max: limits.upload_bytes_max,
                 time_max: Duration::from_millis(limits.upload_ms_max),
-                depth_max: None,
+                json: None,
                 name: "upload_bytes_max",
             },
             RequestKind::Chat => BodyLimits {
                 bytes_max: limits.chat_body_bytes_max,
                 time_max: Duration::from_millis(limits.upload_ms_max),
-                depth_max: Some(limits.json_depth_max),
+                json: Some(JsonLimits::of(limits)),
                 name: "chat_body_bytes_max",
             },
             RequestKind::Plain | RequestKind::NewTurn => plain_body_limits(limits, &parts.headers),
@@ -322,6 +322,10 @@ impl Gate {
         check_content_length(&parts.headers, body_limits)?;
         let credential = credential_of(parts)?;
         let RouteAccess::Scope(scope) = access else {
+            // Nobody's body is a large one.
+            let bytes_max = body_limits.bytes_max.min(LARGE_BYTES);
+            let body_limits = BodyLimits { bytes_max, ..body_limits };
+            check_content_length(&parts.headers, body_limits)?;
             return Ok(AdmittedRequest { principal: None, kind, body_limits });
         };
         let principal = self.principal(credential, parts, page).await?;
@@ -426,7 +430,7 @@ fn plain_body_limits(limits: &ServerLimits, headers: &HeaderMap) -> BodyLimits {
     BodyLimits {
         bytes_max: limits.body_bytes_max.into(),
         time_max: Duration::from_millis(limits.body_ms_max),
-        depth_max: is_json(headers).then_some(limits.json_depth_max),
+        json: is_json(headers).then(|| JsonLimits::of(limits)),
         name: "body_bytes_max",
     }
 }
@@ -435,7 +439,9 @@ fn plain_body_limits(limits: &ServerLimits, headers: &HeaderMap) -> BodyLimits {
 async fn admit_body(memory: RequestMemory, kind: RequestKind, bytes: u64) -> Result<(), ApiError> {
     memory.admit(bytes).await?;
     match kind {
-        RequestKind::Plain | RequestKind::NewTurn => memory.reserve(bytes, JSON_MEMORY_PER_BYTE).await,
+        RequestKind::Plain | RequestKind::NewTurn => {
+            memory.reserve(bytes, bytes.saturating_mul(JSON_MEMORY_PER_BYTE)).await
+        }
         RequestKind::Chat | RequestKind::Upload => Ok(()),
     }
 }
@@ -509,25 +515,30 @@ impl Gate {
         next: Next,
     ) -> Response {
         let AdmittedRequest { principal, kind, body_limits } = admitted;
-        let counted_as = principal.as_ref().map_or("", Principal::counted_as);
-        let memory = settings.large_bodies.request(counted_as);
-        let length = body_length(&body);
-        let admission = admit_body(memory.clone(), kind, length.unwrap_or(body_limits.bytes_max)).boxed();
-        let admission = match length {
-            // Who does not say it is let in when it turns out to be a large one.
-            None => Some(admission),
-            Some(_) => match admission.await {
-                Ok(()) => None,
-                Err(error) => return error.into_response(),
-            },
-        };
+        let memory = principal.as_ref().map(|who| settings.large_bodies.request(who.counted_as()));
+        let mut admission = None;
+        if let Some(memory) = &memory {
+            let length = body_length(&body);
+            let admitted = admit_body(memory.clone(), kind, length.unwrap_or(body_limits.bytes_max)).boxed();
+            match length {
+                // Who does not say it is let in when it turns out to be a large one.
+                None => admission = Some(BodyAdmission { admitted: Some(admitted), memory: memory.clone() }),
+                Some(_) => {
+                    if let Err(error) = admitted.await {
+                        return error.into_response();
+                    }
+                }
+            }
+        }
         let connection = parts.extensions.get::<ConnectionInfo>().cloned();
         let live_name = principal.as_ref().and_then(live_name);
         if let Some(principal) = principal {
             parts.extensions.insert(principal);
         }
         parts.extensions.insert(self.clone());
-        parts.extensions.insert(memory.clone());
+        if let Some(memory) = &memory {
+            parts.extensions.insert(memory.clone());
+        }
         let (body, body_status) = if body.is_end_stream() {
             (Body::new(body), None)
         } else {
@@ -541,7 +552,10 @@ impl Gate {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             return response;
         }
-        let response = response.map(|body| memory.held_by(body));
+        let response = match memory {
+            Some(memory) => response.map(|body| memory.held_by(body)),
+            None => response,
+        };
         match live_name {
             None => response,
             Some(name) => self.track_stream(response, &name, connection),

@@ -36,6 +36,9 @@ use tower::Service;
 const BUFFER_BYTES_MIN: usize = 8 << 10;
 /// Streams of one HTTP/2 connection at once.
 const HTTP2_STREAMS_MAX: u32 = 128;
+/// What one of them may send before it is read. Together they fit into what the connection may send, so that a body which waits to be
+/// read keeps nobody else's from coming.
+const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// Send buffer of one HTTP/2 stream.
 const HTTP2_SEND_BYTES: usize = 64 << 10;
 /// Interval of HTTP/2 pings, and timeout for the response.
@@ -434,6 +437,8 @@ fn http2(limits: &ServerLimits) -> hyper::server::conn::http2::Builder<TokioExec
         .keep_alive_interval(HTTP2_PING.0)
         .keep_alive_timeout(HTTP2_PING.1)
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        .initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(HTTP2_STREAMS_MAX * HTTP2_STREAM_WINDOW_BYTES)
         .max_header_list_size(limits.header_bytes_max)
         .max_send_buf_size(HTTP2_SEND_BYTES);
     builder

@@ -77,7 +77,7 @@ impl From<Error> for StoreError {
                 Some("25006") => Self::ReadOnly { why },
                 Some("XX001" | "XX002") => Self::Corrupt { why },
                 // Whoever runs the statement knows which limit that is.
-                Some(CANCELLED) => Self::Busy { limit: "statement_timeout", max: 0 },
+                Some(CANCELLED | LOCKED) => Self::Busy { limit: "statement_timeout", max: 0 },
                 _ => Self::Failed { why },
             },
             Error::PoolClosed => Self::failed("the store has been closed"),

@@ -22,6 +22,8 @@ const QUEUE_LIMIT: &str = "searches_waiting_max";
 const GRACE: Duration = Duration::from_millis(100);
 /// The least that a statement gets, in milliseconds: the next limit is set under it, too, and none at all would be no limit.
 const STATEMENT_MS_MIN: u64 = 10;
+/// Limits that are longer than they must be by so much, in milliseconds, stay: to set them costs a round trip.
+const SLACK_MS: u64 = 10;
 
 /// A step of a search, which is one statement or two. It says how long each may take, and how it is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +31,14 @@ pub(super) enum SearchStep {
     /// Looks through what a page begins with, in half of the time until the very end: in less of it something smaller can
     /// still be looked through, and shown.
     Begin,
+    /// Looks through the least that a page can begin with, as long as it takes: otherwise no page would get on. Only a lock is not
+    /// waited for.
+    Least,
     /// Asks the index for everything, in half of the time that is left.
     AskIndex,
     /// Looks through more, in the time that is left.
     Continue,
-    /// Reads what is shown, until the very end.
+    /// Reads what is shown, likewise.
     Show,
     /// Reads as long as a request waits.
     Scan,
@@ -43,7 +48,7 @@ impl SearchStep {
     /// True if the planner must go along the indexes, row by row. Without statistics it takes a user, or a conversation, for a
     /// 200th of a table, and would rather look through all texts for each of 250 conversations.
     fn goes_by_index(self) -> bool {
-        matches!(self, Self::Begin | Self::Continue | Self::Show)
+        matches!(self, Self::Begin | Self::Least | Self::Continue | Self::Show)
     }
 }
 
@@ -51,13 +56,25 @@ impl SearchStep {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct StatementBounds {
     timeout_ms: u64,
+    /// The same for waiting for a lock.
+    lock_ms: u64,
     goes_by_index: bool,
 }
 
+impl StatementBounds {
+    /// True if a statement that is to have these may have others.
+    fn is_held_by(self, others: Self) -> bool {
+        let is_near = |wanted: u64, set: u64| (wanted..=wanted.saturating_add(SLACK_MS)).contains(&set);
+        is_near(self.timeout_ms, others.timeout_ms)
+            && is_near(self.lock_ms, others.lock_ms)
+            && self.goes_by_index == others.goes_by_index
+    }
+}
+
 const SET_BOUNDS: &str =
-    "SELECT set_config('statement_timeout', $1, false), set_config('enable_seqscan', $2, false),
-    set_config('enable_bitmapscan', $2, false), set_config('enable_hashjoin', $2, false),
-    set_config('enable_mergejoin', $2, false)";
+    "SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
+    set_config('enable_seqscan', $3, false), set_config('enable_bitmapscan', $3, false),
+    set_config('enable_hashjoin', $3, false), set_config('enable_mergejoin', $3, false)";
 
 pub(super) struct PostgresSearchPool {
     options: PgConnectOptions,
@@ -162,31 +179,35 @@ pub(super) struct SearchSession<'a> {
 impl SearchSession<'_> {
     /// The connection, for one statement.
     pub(super) async fn db(&mut self, step: SearchStep) -> Result<&mut PgConnection, sqlx::Error> {
-        let bounds =
-            StatementBounds { timeout_ms: self.timeout_ms(step), goes_by_index: step.goes_by_index() };
+        let bounds = self.bounds(step);
         let connection = self.searcher.as_mut().ok_or(sqlx::Error::PoolClosed)?;
-        if connection.bounds != Some(bounds) {
-            let set = sqlx::query(SET_BOUNDS).bind(bounds.timeout_ms.to_string());
+        if !connection.bounds.is_some_and(|set| bounds.is_held_by(set)) {
+            let [timeout, lock] = [bounds.timeout_ms, bounds.lock_ms].map(|ms| ms.to_string());
             // What the planner may use besides indexes.
             let others = if bounds.goes_by_index { "off" } else { "on" };
-            set.bind(others).execute(&mut connection.db).await?;
+            let set = sqlx::query(SET_BOUNDS).bind(timeout).bind(lock).bind(others);
+            set.execute(&mut connection.db).await?;
             connection.bounds = Some(bounds);
         }
         Ok(&mut connection.db)
     }
 
-    fn timeout_ms(&self, step: SearchStep) -> u64 {
+    fn bounds(&self, step: SearchStep) -> StatementBounds {
         let rest = |end: Instant| end.saturating_duration_since(Instant::now());
         let end = self.deadline + GRACE;
-        let time = match step {
-            SearchStep::Begin => rest(end) / 2,
-            SearchStep::AskIndex => rest(self.deadline) / 2,
-            SearchStep::Continue => rest(self.deadline),
-            SearchStep::Show => rest(end),
-            SearchStep::Scan => Duration::MAX,
+        let as_request_waits = Duration::MAX;
+        let (timeout, lock) = match step {
+            SearchStep::Begin => (rest(end) / 2, rest(end) / 2),
+            SearchStep::Least | SearchStep::Show => (as_request_waits, rest(end)),
+            SearchStep::AskIndex => (rest(self.deadline) / 2, rest(self.deadline) / 2),
+            SearchStep::Continue => (rest(self.deadline), rest(self.deadline)),
+            SearchStep::Scan => (as_request_waits, as_request_waits),
         };
-        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        ms.min(self.pool.max(WAIT_LIMIT)).max(STATEMENT_MS_MIN)
+        let [timeout_ms, lock_ms] = [timeout, lock].map(|time| {
+            let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            ms.min(self.pool.max(WAIT_LIMIT)).max(STATEMENT_MS_MIN)
+        });
+        StatementBounds { timeout_ms, lock_ms, goes_by_index: step.goes_by_index() }
     }
 
     /// True if it should end with the hits that it has.
@@ -224,11 +245,13 @@ impl Drop for SearchSession<'_> {
     }
 }
 
-/// Result of a statement. `None`: it was too much for its time, and nothing is known of it.
+/// Result of a statement. `None`: it was too much for its time, or a lock was held all the while, and nothing is known of it.
 pub(super) fn in_time<T>(result: Result<T, sqlx::Error>) -> Result<Option<T>, StoreError> {
     match result {
         Ok(found) => Ok(Some(found)),
-        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(connection::CANCELLED) => {
+        Err(sqlx::Error::Database(error))
+            if matches!(error.code().as_deref(), Some(connection::CANCELLED | connection::LOCKED)) =>
+        {
             Ok(None)
         }
         Err(error) => Err(error.into()),

@@ -4,7 +4,7 @@
 //! `ANALYZE` reads a sample of at most 30,000 rows of a table, with pauses, as autovacuum does. Its lock keeps neither readers nor
 //! writers out. One server at a time asks, and a table that somebody is at work on (autovacuum, an index) is left to them.
 
-use super::connection;
+use super::connection::{self, StatementFailure};
 use super::shared::PostgresShared;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 use std::sync::Arc;
@@ -45,11 +45,11 @@ pub(super) async fn refresh_forever(shared: Arc<PostgresShared>) {
                 continue;
             }
             Ok(refused) => format!("the role does not own {}", refused.join(", ")),
-            // Somebody is at work on a table: that passes.
-            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(connection::LOCKED) => {
-                continue;
-            }
-            Err(error) => error.to_string(),
+            Err(error) => match connection::classify_error(&error) {
+                StatementFailure::Refused => error.to_string(),
+                // A lock, or the database is not there, which others say: that passes.
+                StatementFailure::Retryable | StatementFailure::Unknown => continue,
+            },
         };
         if !is_reported {
             tracing::warn!(why, "PostgreSQL has no new statistics: searches may find less in their time");
@@ -67,6 +67,12 @@ async fn refresh(shared: &PostgresShared) -> Result<Vec<String>, sqlx::Error> {
     let options = shared.options.clone().options([
         ("vacuum_cost_delay", "2ms"),
         ("lock_timeout", "1s"),
+        // One of the role may be too short for it.
+        ("statement_timeout", "0"),
+        // The lock of a machine that is gone is free after a minute and a half, and not after hours.
+        ("tcp_keepalives_idle", "30"),
+        ("tcp_keepalives_interval", "20"),
+        ("tcp_keepalives_count", "3"),
         ("client_min_messages", "error"),
     ]);
     let mut db = connection::connect(&options).await?;

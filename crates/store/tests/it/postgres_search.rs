@@ -15,7 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Statistics are looked for all the time; nobody waits for a search but the test.
 fn settings() -> PostgresSettings {
-    let catalog = CatalogLimits { search_wait_ms_max: 3_600_000, ..CatalogLimits::default() };
+    let catalog =
+        CatalogLimits { search_ms_max: 3_600_000, search_wait_ms_max: 3_600_000, ..CatalogLimits::default() };
     PostgresSettings {
         statistics_interval: Duration::from_millis(20),
         catalog,
@@ -156,6 +157,9 @@ async fn a_search_that_the_database_holds_up_ends_and_the_next_page_begins_where
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
     let (store, opened) = open(&url, settings()).await;
+    // The same with the limit of a release.
+    let catalog = CatalogLimits { search_ms_max: 150, ..settings().catalog };
+    let (hasty_store, hasty) = open(&url, PostgresSettings { catalog, ..settings() }).await;
     for n in 0..3 {
         let turn = first(&format!("t{n}"), &format!("c{n}"), n);
         opened.complete_turn(ANN, turn, "an answer of words").await;
@@ -170,7 +174,7 @@ async fn a_search_that_the_database_holds_up_ends_and_the_next_page_begins_where
         let held = cluster.hold(database(&url), &lock);
         let mut from = [None, None];
         for _ in 0..2 {
-            let cut = both(catalog, [&from[0], &from[1]]).await;
+            let cut = both(&*hasty.catalog, [&from[0], &from[1]]).await;
             let is_held_up = match table {
                 "turn_end" => [true, false],
                 "call" => [false, true],
@@ -186,13 +190,57 @@ async fn a_search_that_the_database_holds_up_ends_and_the_next_page_begins_where
                     assert!(page.next.is_some(), "{table}: it goes on");
                 }
             }
-            from = cut.map(|page| page.next);
+            // One that was not held up has gone on.
+            let mut is_held_up = is_held_up.into_iter();
+            from = cut.map(|page| page.next.filter(|_| is_held_up.next() == Some(true)));
         }
         drop(held);
         let [hits_from, conversations_from] = from;
         let [hits_after, conversations_after] = both(catalog, [&hits_from, &conversations_from]).await;
         assert_eq!(hits_after.items, hits.items, "{table}: as if nothing had been");
         assert_eq!(conversations_after.items, conversations.items, "{table}: as if nothing had been");
+    }
+    hasty_store.close().await;
+    store.close().await;
+}
+
+/// Whatever a page has to look through at the least, the next one begins behind it.
+#[tokio::test]
+async fn pages_get_on_where_there_is_no_time_at_all() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.fresh();
+    // Turns of one moment, which are one stretch.
+    import(&cluster, &url, "one", 400).await;
+    let catalog = CatalogLimits { search_ms_max: 0, ..settings().catalog };
+    let (store, opened) = open(&url, PostgresSettings { catalog, ..settings() }).await;
+    opened.complete_turn(ANN, first("older", "c0", 0), "an answer of words").await;
+    let mut pages = [PageRequest::first(), PageRequest::first()];
+    let mut found = [Vec::new(), Vec::new()];
+    let mut is_over = [false, false];
+    for _ in 0..1_000 {
+        let [hits_from, conversations_from] = &pages;
+        let filter = ConversationFilter::text("answer");
+        let hits = opened.catalog.search(ANN, "answer", hits_from).await.unwrap();
+        let conversations = opened.catalog.conversations(ANN, &filter, conversations_from).await.unwrap();
+        found[0].extend(hits.items.into_iter().map(|hit| hit.conversation_id));
+        found[1].extend(conversations.items.into_iter().map(|item| item.conversation.id));
+        for (at, next) in [hits.next, conversations.next].into_iter().enumerate() {
+            match next {
+                Some(next) => {
+                    let page = PageRequest::after(next);
+                    assert_ne!(page, pages[at], "a page that begins where it began");
+                    pages[at] = page;
+                }
+                None => is_over[at] = true,
+            }
+        }
+        if is_over == [true, true] {
+            break;
+        }
+    }
+    assert_eq!(is_over, [true, true], "it comes to an end");
+    for found in found {
+        assert!(found.contains(&"c0".to_owned()), "{found:?}");
     }
     store.close().await;
 }

@@ -183,6 +183,9 @@ pub struct ServerLimits {
     pub body_ms_max: u64,
     /// Deepest nesting of a request's JSON. Default 64.
     pub json_depth_max: u32,
+    /// Values in a request's JSON: members of objects and items of lists. Default 500,000: each takes memory, however short it is,
+    /// and a chat of 16 MiB has a few ten thousand.
+    pub json_values_max: u32,
     /// An uploaded file, in bytes. Default 32 MiB.
     pub upload_bytes_max: u64,
     /// Longest time for an upload, in milliseconds. Default 300,000.
@@ -268,6 +271,7 @@ impl Default for ServerLimits {
             large_body_wait_ms_max: 45_000,
             body_ms_max: 15_000,
             json_depth_max: 64,
+            json_values_max: 500_000,
             upload_bytes_max: 32 << 20,
             upload_ms_max: 300_000,
             pdf_ms_max: 20_000,
@@ -301,7 +305,7 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Every limit by name: none of them may be 0, which would let nothing through.
-    fn all(&self) -> [(&'static str, u64); 38] {
+    fn all(&self) -> [(&'static str, u64); 39] {
         [
             ("connections_max", self.connections_max.into()),
             ("header_bytes_max", self.header_bytes_max.into()),
@@ -314,6 +318,7 @@ impl ServerLimits {
             ("large_body_wait_ms_max", self.large_body_wait_ms_max),
             ("body_ms_max", self.body_ms_max),
             ("json_depth_max", self.json_depth_max.into()),
+            ("json_values_max", self.json_values_max.into()),
             ("upload_bytes_max", self.upload_bytes_max),
             ("upload_ms_max", self.upload_ms_max),
             ("pdf_ms_max", self.pdf_ms_max),

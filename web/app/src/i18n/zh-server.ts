@@ -77,6 +77,7 @@ export const CODES: Table = {
   unreadable_body: "内容没有完整送达。",
   unreadable_form: "内容没有完整送达。",
   json_depth_max: "JSON 嵌套过深。",
+  json_values_max: "JSON 里的值太多了。",
   http_413: "服务器前面的代理不接受这么大的内容。",
   http_502: "代理连不上服务器。",
   http_503: "代理暂时不可用。",

@@ -4,7 +4,7 @@ use super::tree::branch_path;
 use super::{ConversationInfo, created_response, find_conversation};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
-use crate::large_bodies::{RequestMemory, SpooledText};
+use crate::large_bodies::{JSON_VALUE_BYTES, RequestMemory, SpooledText, TextMemory};
 use crate::portable::{
     self, ImportError, ImportFormat, ImportTarget, MediaLinks, PortableConversation, PortableTurn,
 };
@@ -27,8 +27,8 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Memory for a byte of an import: its text, its values twice, and the records of the log.
-const IMPORT_MEMORY_PER_BYTE: u64 = 8;
+/// Memory for an import: its text, its values twice, and the records of the log.
+const IMPORT_MEMORY: TextMemory = TextMemory { per_byte: 6, per_value: 2 * JSON_VALUE_BYTES };
 /// Files that pictures are looked up among, newest first.
 const LINKED_FILES_MAX: usize = 2_000;
 
@@ -190,7 +190,8 @@ async fn import(
     let (Parts { headers, extensions, .. }, body) = request.into_parts();
     // The gate bounds it, as every upload.
     let body = SpooledText::of_body(&state, body, u64::MAX).await?.unwrap_or_default();
-    let body = body.read(extensions.get::<RequestMemory>(), IMPORT_MEMORY_PER_BYTE).await?;
+    let memory = extensions.get::<RequestMemory>().cloned();
+    let body = body.read(memory.as_ref(), IMPORT_MEMORY).await?;
     let text = String::from_utf8(body).map_err(|error| {
         let read = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = read.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -204,7 +205,11 @@ async fn import(
         ImportFormat::Detect
     };
     // A large one takes long, and nobody else waits for it.
-    let parse = move || portable::parse_conversation(&text, format, now_ms());
+    let parse = move || {
+        let parsed = portable::parse_conversation(&text, format, now_ms());
+        drop(memory);
+        parsed
+    };
     let parsed = spawn_blocking(parse).await.map_err(ApiError::internal)?;
     import_conversation(&state, &principal, parsed.map_err(line_error)?).await
 }

@@ -4,7 +4,9 @@
 use super::file_extractor::{ExtractError, ExtractEvent, FileExtractor};
 use crate::error::ApiError;
 use crate::extract;
-use crate::large_bodies::{LARGE_BYTES, RequestMemory, SpooledText, unreadable_body};
+use crate::large_bodies::{
+    JSON_VALUE_BYTES, LARGE_BYTES, RequestMemory, SpooledText, TextMemory, unreadable_body,
+};
 use crate::principal::Principal;
 use crate::stamps::new_id;
 use crate::state::AppState;
@@ -17,8 +19,11 @@ use std::pin::Pin;
 use throughline_store::{BlobFolder, BlobWriter, NewFile};
 use tokio::task::spawn_blocking;
 
-/// Memory for a byte of a chat's text: the text, its values, the turn's events, and the requests to the model.
-const CHAT_MEMORY_PER_BYTE: u64 = 7;
+/// Memory for a chat's text: the text, its values, the turn's events, and the requests to the model.
+const CHAT_MEMORY: TextMemory = TextMemory { per_byte: 7, per_value: JSON_VALUE_BYTES };
+
+/// What a byte of it takes while the turn runs: in its history, and in the request that is sent.
+pub(super) const TURN_MEMORY_PER_BYTE: u64 = 4;
 
 /// Reads a body. What was in it as a large `data:` URL, or as sound, is an id of a file of the user's in what is given back.
 ///
@@ -32,12 +37,18 @@ pub(super) async fn read_body(
 ) -> Result<Value, ApiError> {
     extract::check_json(headers)?;
     let text = extract_files(state, principal, &mut body).await?;
-    let text = text.read(extensions.get::<RequestMemory>(), CHAT_MEMORY_PER_BYTE).await?;
+    let memory = extensions.get::<RequestMemory>().cloned();
+    let text = text.read(memory.as_ref(), CHAT_MEMORY).await?;
     if text.len() as u64 <= LARGE_BYTES {
         return extract::parse_json(&text);
     }
-    // Nobody else waits for it.
-    spawn_blocking(move || extract::parse_json(&text)).await.map_err(ApiError::internal)?
+    // Nobody else waits for it. It goes on if the client leaves, and has its memory as long.
+    let parse = move || {
+        let parsed = extract::parse_json(&text);
+        drop(memory);
+        parsed
+    };
+    spawn_blocking(parse).await.map_err(ApiError::internal)?
 }
 
 /// The body's text without its files.

@@ -2,7 +2,7 @@
 //! those with the latest events are looked through, then the index is asked, then the next ones are looked through.
 
 use super::db::PostgresCatalogDb;
-use super::search::{self, FIRST_WINDOW_TURNS, WINDOW_TURNS_MAX};
+use super::search::{self, FIRST_WINDOWS, WINDOW_TURNS_MAX};
 use crate::catalog::sql::conversations;
 use crate::catalog::texts::SearchTerm;
 use crate::catalog::{ConversationFilter, ConversationSummary, PagePosition, PageRequest, ResultPage};
@@ -120,10 +120,10 @@ async fn load(
 impl ConversationSearch<'_, '_> {
     /// True if there is nothing after the rows that were searched.
     async fn run(&mut self, has_index: bool) -> Result<bool, StoreError> {
-        let mut sizes = FIRST_WINDOW_TURNS.into_iter();
+        let mut windows = FIRST_WINDOWS.into_iter();
         let mut turns = loop {
-            let Some(turns) = sizes.next() else { return Ok(false) };
-            match in_time(self.search_window(SearchStep::Begin, turns).await)? {
+            let Some((step, turns)) = windows.next() else { return Ok(false) };
+            match in_time(self.search_window(step, turns).await)? {
                 Some(Some(ended)) => return Ok(ended),
                 Some(None) => break turns,
                 None => {}

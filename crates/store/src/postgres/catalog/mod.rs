@@ -56,9 +56,10 @@ impl CatalogBackend for PostgresStore {
 
     async fn scan<T: Send + 'static>(&self, job: CatalogJob<T>) -> Result<T, StoreError> {
         let mut session = self.shared().search_pool.begin().await?;
-        let result =
-            job(&mut PostgresCatalogDb::new(session.db(SearchStep::Scan).await?, self.shared().replica))
-                .await;
+        let result = match session.db(SearchStep::Scan).await {
+            Ok(db) => job(&mut PostgresCatalogDb::new(db, self.shared().replica)).await,
+            Err(error) => Err(error.into()),
+        };
         session.finish(result)
     }
 

@@ -78,8 +78,10 @@ const SELECT_HITS: &str = "
     WHERE t.n = ANY ($4) AND (t.user_id || '') = $1";
 
 /// Turns that are looked through, text by text, before the index is asked: a common word is found there at once, and the
-/// index would name all of its hits. The later ones are for texts, or a database, too slow for the first: so each page gets on.
-pub(super) const FIRST_WINDOW_TURNS: [i64; 3] = [250, 16, 1];
+/// index would name all of its hits. The later ones are for texts, or a database, too slow for the first; the last one always to
+/// its end, so that each page gets on.
+pub(super) const FIRST_WINDOWS: [(SearchStep, i64); 3] =
+    [(SearchStep::Begin, 250), (SearchStep::Begin, 16), (SearchStep::Least, 1)];
 /// Likewise one after the other when there is no index, or it was not quick enough: twice as many each time, up to so many.
 pub(super) const WINDOW_TURNS_MAX: i64 = 2_000;
 
@@ -137,10 +139,10 @@ pub(super) async fn hits(
 impl HitSearch<'_, '_> {
     /// True if everything has been searched, or the page is full.
     async fn run(&mut self, has_index: bool) -> Result<bool, StoreError> {
-        let mut sizes = FIRST_WINDOW_TURNS.into_iter();
+        let mut windows = FIRST_WINDOWS.into_iter();
         let mut turns = loop {
-            let Some(turns) = sizes.next() else { return Ok(false) };
-            match in_time(self.search_window(SearchStep::Begin, turns).await)? {
+            let Some((step, turns)) = windows.next() else { return Ok(false) };
+            match in_time(self.search_window(step, turns).await)? {
                 Some(true) => return Ok(true),
                 Some(false) => break turns,
                 None => {}
