@@ -7948,13 +7948,19 @@ export interface operations {
         /** @description A file of `export`, or `[{"role": "user", "content": "…"}, …]` */
         requestBody: {
             content: {
-                "application/json": {
+                "application/json": ({
                     role: string;
-                }[] | {
-                    messages: {
+                } & {
+                    [key: string]: unknown;
+                })[] | ({
+                    messages: ({
                         role: string;
-                    }[];
-                };
+                    } & {
+                        [key: string]: unknown;
+                    })[];
+                } & {
+                    [key: string]: unknown;
+                });
                 "application/jsonl": string;
             };
         };
