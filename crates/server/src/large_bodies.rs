@@ -52,14 +52,14 @@ impl LargeBodyLimits {
     }
 }
 
-/// What a key has of both.
+/// Bodies and memory of one key.
 #[derive(Debug)]
 struct KeyShare {
     bodies: Arc<Semaphore>,
     memory: Arc<Semaphore>,
 }
 
-/// What a request takes of the bounds, until its last clone is gone.
+/// Part of the bounds that a request takes, until its last clone is gone.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestMemory(Arc<HeldMemory>);
 
@@ -77,7 +77,7 @@ struct HeldPermits {
     memory: Vec<OwnedSemaphorePermit>,
     /// Size of the content that it is for.
     content: u64,
-    /// What is left of the time that it may wait.
+    /// Rest of the time that it may wait.
     wait_left: Duration,
 }
 
@@ -190,7 +190,7 @@ impl HeldMemory {
         self.permits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is more than all there is gets all of it: it is alone then. `None` = it has waited too long.
+    /// Takes so much, or all there is if that is less: it is alone then. `None` = it has waited too long.
     async fn acquire(
         &self,
         semaphore: &Arc<Semaphore>,
@@ -357,7 +357,7 @@ mod tests {
         })
     }
 
-    /// How long it waited, and the code of its error.
+    /// Time that it waited, in milliseconds, and the code of its error.
     async fn waited<T>(waiting: impl Future<Output = Result<T, ApiError>>) -> (u128, &'static str) {
         let begun = Instant::now();
         let code = waiting.await.map_or_else(|error| error.code, |_| "");

@@ -108,8 +108,8 @@ impl RequestFiles {
         let mut pieces = VecDeque::new();
         let mut sent = 0;
         for (at, _) in json.match_indices(&self.prefix) {
-            let behind = &json[at + self.prefix.len()..];
-            let Some((number, _)) = behind.split_once('.') else { continue };
+            let number = &json[at + self.prefix.len()..];
+            let Some((number, _)) = number.split_once('.') else { continue };
             let Some(file) = number.parse().ok().and_then(|number: usize| self.files.get(number)) else {
                 continue;
             };

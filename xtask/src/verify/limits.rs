@@ -17,9 +17,9 @@ use upstream::DrainingUpstream;
 
 /// `large_bodies_memory_bytes_max`, in MiB.
 const BOUND_MIB: f64 = 256.0;
-/// What a peak may have beside it.
+/// Memory that a peak may have beside it.
 const PEAK_MIB: f64 = 64.0;
-/// What may be left a minute later.
+/// Memory that may be left a minute later.
 const LEFT_MIB: f64 = 32.0;
 const A_MINUTE: Duration = Duration::from_secs(60);
 /// The longest that an answer may take that has nothing to wait for, in seconds. The wait would be ten minutes.

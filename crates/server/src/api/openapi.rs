@@ -147,7 +147,7 @@ fn name_operations(document: &mut Value) {
 /// The one field that the server itself reads of a request that it passes to an upstream.
 const NAMES_A_MODEL: &str =
     r#"{"required": ["model"], "properties": {"model": {"type": "string"}}, "additionalProperties": true}"#;
-/// What a chat cannot do without, among much else that it may say.
+/// Fields that a chat cannot do without, among many others.
 const CHAT: &str = r#"{"required": ["model", "messages"], "additionalProperties": true, "properties": {
     "model": {"type": "string", "minLength": 1},
     "messages": {"type": "array", "minItems": 1, "items": {"type": "object", "anyOf": [

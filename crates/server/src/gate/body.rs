@@ -40,7 +40,7 @@ pub(super) struct BodyLimits {
     pub(super) name: &'static str,
 }
 
-/// What is bounded in a JSON text besides its size.
+/// Bounds of a JSON text besides its size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonLimits {
     depth_max: u32,
@@ -289,7 +289,7 @@ impl HttpBody for LimitedBody {
     }
 }
 
-/// What a body whose length is not known in front waits for when it turns out to be large.
+/// Admission of a body whose length is not known in front, for when it turns out to be large.
 pub(super) struct BodyAdmission {
     /// `None` once it has been admitted.
     pub(super) admitted: Option<BoxFuture<'static, Result<(), ApiError>>>,

@@ -36,8 +36,8 @@ use tower::Service;
 const BUFFER_BYTES_MIN: usize = 8 << 10;
 /// Streams of one HTTP/2 connection at once.
 const HTTP2_STREAMS_MAX: u32 = 128;
-/// What one of them may send before it is read. Together they fit into what the connection may send, so that a body which waits to be
-/// read keeps nobody else's from coming.
+/// Bytes that one of them may send before it is read. Together they fit into the connection's window, so that a body which waits to
+/// be read keeps nobody else's from coming.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// Send buffer of one HTTP/2 stream.
 const HTTP2_SEND_BYTES: usize = 64 << 10;

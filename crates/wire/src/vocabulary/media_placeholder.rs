@@ -28,7 +28,7 @@ pub struct MediaPlaceholder {
     picture: Option<PictureHead>,
 }
 
-/// What a picture's first bytes say.
+/// Facts that a picture's first bytes say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PictureHead {
     pub kind: &'static str,
@@ -64,7 +64,7 @@ impl MediaPlaceholder {
         usize::try_from(self.bytes.div_ceil(3).saturating_mul(4)).unwrap_or(usize::MAX)
     }
 
-    /// What is known of a picture.
+    /// Facts about a picture, if it is one that models read.
     pub(super) fn picture(&self) -> Option<PictureHead> {
         self.picture
     }

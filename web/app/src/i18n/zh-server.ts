@@ -296,6 +296,8 @@ export const SENTENCES: Table = {
   "the turn could not be logged": "这一轮无法写入日志，因此没有开始。",
 
   // 上限
+  "send less, or raise `json_values_max` of [server.limits]":
+    "请减少内容，或调大 [server.limits] 的 `json_values_max`。",
   "send a smaller one, or raise `upload_bytes_max` of [server.limits]":
     "请发送小一些的文件，或调大 [server.limits] 的 `upload_bytes_max`。",
   "make it shorter": "请缩短。",

@@ -22,7 +22,7 @@ use tokio::task::spawn_blocking;
 /// Memory for a chat's text: the text, its values, the turn's events, and the requests to the model.
 const CHAT_MEMORY: TextMemory = TextMemory { per_byte: 7, per_value: JSON_VALUE_BYTES };
 
-/// What a byte of it takes while the turn runs: in its history, and in the request that is sent.
+/// Memory for a byte of it while the turn runs: in its history, and in the request that is sent.
 pub(super) const TURN_MEMORY_PER_BYTE: u64 = 4;
 
 /// Reads a body. What was in it as a large `data:` URL, or as sound, is an id of a file of the user's in what is given back.

@@ -1,4 +1,4 @@
-//! What the document calls required is what the server demands, of every operation: a client that is made from the document
+//! The document calls required what the server demands, of every operation: a client that is made from the document
 //! can send no less, and whoever writes requests by hand need send no more.
 
 use crate::gated::{Gated, settings};
