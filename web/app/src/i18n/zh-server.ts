@@ -167,6 +167,7 @@ export const CODES: Table = {
   runs_in_client: "它只能在对话的一轮中，由已连接的页面或应用运行。",
   text_too_long: "文本太长。",
   recording_bytes_max: "录制内容太大。",
+  no_recording: "请求里没有录制内容。",
 
   // 智能体
   agent_is_read_only: "此智能体在配置文件中定义，不能在这里修改。",
