@@ -66,7 +66,7 @@ pub struct AppendBatch<'a> {
 pub struct ReleasedBatch {
     /// Viewers may see these now.
     pub events: Vec<Event>,
-    /// To be performed now, in order.
+    /// To be performed now, in order: those of the events, and those without events that waited for them.
     pub actions: Vec<TurnAction>,
 }
 
@@ -124,10 +124,7 @@ impl Outbox {
     /// with the machine.
     pub fn take_ready(&mut self) -> Vec<TurnAction> {
         let mut ready = std::mem::take(&mut self.read_only);
-        let is_caught_up = self.in_flight.is_none()
-            && self.pending.events.is_empty()
-            && self.pending.provider_states.is_empty();
-        if is_caught_up && !self.refused {
+        if self.is_caught_up() && !self.refused {
             ready.extend(self.pending.actions.drain(..));
         }
         ready
@@ -135,10 +132,19 @@ impl Outbox {
 
     /// The append in flight is durable.
     pub fn acknowledge(&mut self) -> ReleasedBatch {
-        match self.in_flight.take() {
-            Some(batch) => ReleasedBatch { events: batch.events, actions: batch.actions.into() },
-            None => ReleasedBatch::default(),
+        let Some(OutboxBatch { events, mut actions, .. }) = self.in_flight.take() else {
+            return ReleasedBatch::default();
+        };
+        // No later append would release these.
+        if self.is_caught_up() {
+            actions.append(&mut self.pending.actions);
         }
+        ReleasedBatch { events, actions: actions.into() }
+    }
+
+    /// The log has all events.
+    fn is_caught_up(&self) -> bool {
+        self.in_flight.is_none() && self.pending.events.is_empty() && self.pending.provider_states.is_empty()
     }
 
     /// The append in flight was refused (fenced, or the store is lost): everything pending is dropped, nothing leaves

@@ -49,9 +49,15 @@ fn actions_wait_for_the_append_of_their_events() {
     assert!(outbox.take_ready().is_empty());
     assert_eq!(outbox.next_append().expect("the rest").events[0].seq, EventSeq(2));
     assert_eq!(outbox.acknowledge().actions, [timer(2)]);
-    // With nothing to wait for, an action is ready at once.
+    // One without events that is the last is released with the append that it waited for.
+    assert!(outbox.push(&mut out(vec![event(3, "c")], vec![])).is_empty());
+    assert!(outbox.next_append().is_some());
     assert!(outbox.push(&mut out(vec![], vec![timer(3)])).is_empty());
-    assert_eq!(outbox.take_ready(), [timer(3)]);
+    assert_eq!(outbox.acknowledge().actions, [timer(3)]);
+    assert!(outbox.is_empty());
+    // With nothing to wait for, an action is ready at once.
+    assert!(outbox.push(&mut out(vec![], vec![timer(4)])).is_empty());
+    assert_eq!(outbox.take_ready(), [timer(4)]);
     assert!(outbox.is_empty());
 }
 

@@ -15,9 +15,10 @@ use throughline::store::{
     ProviderStateRecord, TurnClaim,
 };
 use throughline::tools::{Effect, NoArguments, ToolContext, ToolProgress, tool};
-use throughline::wire::ModelRequest;
+use throughline::wire::{CallId, ModelRequest};
 use throughline::{
-    EventKind, InProcessModel, ReplySender, Throughline, TurnStatus as T, Upstream, UpstreamTimeouts,
+    ApprovalMode, ApprovalOutcome, ApprovalResponse, CallStatus, CancelCallResult, Event, EventKind,
+    InProcessModel, ReplySender, Throughline, TurnStatus as T, Upstream, UpstreamTimeouts,
 };
 use throughline_testkit::{ExchangeEnd, ModelScript, ScriptMove, ScriptQueue};
 use tokio::sync::watch;
@@ -300,6 +301,110 @@ async fn a_model_is_silent_also_while_the_log_never_pauses() {
         progress < silence && silence.is_some() && silence < result,
         "{progress:?} {silence:?} {result:?}"
     );
+}
+
+// Nothing is appended behind the report, so that no other append lets the tool know.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_cancelled_while_its_report_is_appended_stops() {
+    let log = Trial::new(|_, batch| if holds(batch, "tool_progress") { Fate::Held } else { Fate::Written });
+    let upstream = Upstream::in_process("local", CallsAndPauses).unwrap();
+    let wait = tool("count.up", "Waits", |_: CountTo, context: ToolContext| async move {
+        context.report(ToolProgress::new(1.0));
+        context.cancellation().cancelled().await;
+        "stopped"
+    });
+    let wait = wait.effect(Effect::Write).agent_callable();
+    let builder = Throughline::builder().upstream(upstream).model("m").log(log.clone()).tool(wait);
+    let turn = builder.approval(ApprovalMode::AllowAll).build().unwrap().ask("Count").await.unwrap();
+    log.is_holding().await;
+    let started = tokio::time::Instant::now();
+    let (control, call) = (turn.control(), call_of(&log, turn.id().as_str()).await);
+    let cancelled = tokio::spawn(async move { control.cancel_call(call).await });
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    log.open();
+    assert_eq!(cancelled.await.unwrap(), CancelCallResult::Cancelled);
+    let (_, message) = read(turn).await;
+    assert_eq!(statuses(&message), [CallStatus::Cancelled]);
+    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+}
+
+/// Asks before it counts, and has a word for the result.
+struct CountsAndAnswers;
+
+#[async_trait]
+impl InProcessModel for CountsAndAnswers {
+    async fn reply(&self, request: ModelRequest, reply: &mut ReplySender) -> Result<(), UpstreamFailure> {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        if request.messages.len() > 1 {
+            reply.text("Done.").await;
+        } else {
+            reply.call("count_up", &json!({"to": 1})).await;
+        }
+        Ok(())
+    }
+}
+
+// Whatever the pace of the log, and whichever is first by however much.
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_races_a_stop_is_answered_and_the_turn_ends() {
+    for append_ms in [0, 1, 3, 1_200] {
+        for (approved_at, stopped_at) in (0..12).flat_map(|one| (0..12).map(move |other| (one, other))) {
+            let pace =
+                format!("{append_ms} ms an append, approved at {approved_at}, stopped at {stopped_at}");
+            let log = Trial::new(move |_, _| Fate::Takes(append_ms));
+            let upstream = Upstream::in_process("local", CountsAndAnswers).unwrap();
+            let runs = Arc::new(AtomicUsize::new(0));
+            let counted = runs.clone();
+            let count = tool("count.up", "Counts", move |_: CountTo, _| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                async {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                    "counted"
+                }
+            });
+            let count = count.effect(Effect::Write).agent_callable();
+            let builder = Throughline::builder().upstream(upstream).model("m").log(log).tool(count);
+            let app = builder.approval(ApprovalMode::Ask).build().unwrap();
+            let mut turn = app.ask("Count").await.unwrap();
+            let question = loop {
+                let event = turn.next().await.expect("a question");
+                if let EventKind::ApprovalRequest { approval_id, .. } = event.kind {
+                    break approval_id;
+                }
+            };
+            let control = turn.control();
+            let approval = async {
+                tokio::time::sleep(Duration::from_millis(approved_at)).await;
+                control.decide(question, ApprovalResponse::approve()).await
+            };
+            let stop = async {
+                tokio::time::sleep(Duration::from_millis(stopped_at)).await;
+                control.cancel().await
+            };
+            let raced = async {
+                let (approval, _) = tokio::join!(approval, stop);
+                (approval, turn.finish().await)
+            };
+            let raced = tokio::time::timeout(Duration::from_secs(30), raced).await;
+            let (approval, message) = raced.unwrap_or_else(|_| panic!("it never ends: {pace}"));
+            let status = statuses(&message)[0];
+            let runs = runs.load(Ordering::SeqCst);
+            match approval {
+                ApprovalOutcome::Resolved => assert!(runs <= 1, "{pace}"),
+                ApprovalOutcome::Expired | ApprovalOutcome::TurnEnded => assert_eq!(runs, 0, "{pace}"),
+                other => panic!("{other:?}: {pace}"),
+            }
+            assert!(status != CallStatus::Success || runs == 1, "{status:?}: {pace}");
+        }
+    }
+}
+
+/// The call of a turn that has begun.
+async fn call_of(log: &Trial, turn: &str) -> CallId {
+    let records = log.read(turn, 0, 100).await.unwrap();
+    let use_of_tool = records.iter().find(|record| record.kind == "tool_use").expect("a call");
+    let event: Event = serde_json::from_slice(&use_of_tool.payload).unwrap();
+    event.tool_id.expect("the id of a call")
 }
 
 #[tokio::test]

@@ -252,10 +252,13 @@ pub fn saying(text: &str) -> Value {
 
 /// Sends a request: the status and the answer, `null` if that is no JSON.
 pub async fn answered(request: reqwest::RequestBuilder) -> (u16, Value) {
-    let response = request.send().await.unwrap();
-    let status = response.status().as_u16();
-    let text = response.text().await.unwrap();
-    (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    let answer = async {
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    };
+    tokio::time::timeout(PATIENCE, answer).await.expect("an answer in time")
 }
 
 async fn begin(

@@ -45,10 +45,14 @@ impl Socket {
         self.0.send(Message::text(op.to_string())).await.unwrap();
     }
 
-    /// The next JSON text, or the code that the socket is closed with.
+    /// The next JSON text, or the code that the socket is closed with. Pings are none.
     pub async fn next(&mut self) -> Result<Value, u16> {
+        timeout(PATIENCE, self.next_at_last()).await.expect("a message in time")
+    }
+
+    async fn next_at_last(&mut self) -> Result<Value, u16> {
         loop {
-            match timeout(PATIENCE, self.0.next()).await.expect("a message in time") {
+            match self.0.next().await {
                 Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).unwrap()),
                 Some(Ok(Message::Close(frame))) => return Err(frame.map_or(1005, |frame| frame.code.into())),
                 Some(Ok(_)) => {}

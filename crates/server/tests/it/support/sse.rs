@@ -33,8 +33,12 @@ impl Events {
         Self { status, body, buffer: Vec::new(), comments: Vec::new(), broken: false }
     }
 
-    /// The next event; `None` at the end of the stream.
+    /// The next event; `None` at the end of the stream. Signs of life are none, and are not waited for without end.
     pub async fn next(&mut self) -> Option<Event> {
+        timeout(PATIENCE, self.next_at_last()).await.expect("an event in time")
+    }
+
+    async fn next_at_last(&mut self) -> Option<Event> {
         loop {
             while let Some(frame) = self.frame() {
                 assert!(!frame.contains('\r'), "LF only: {frame:?}");
@@ -42,7 +46,7 @@ impl Events {
                     return Some(event);
                 }
             }
-            match timeout(PATIENCE, self.body.next()).await.expect("an event in time") {
+            match self.body.next().await {
                 Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
                 Some(Err(_)) => {
                     self.broken = true;
