@@ -169,7 +169,8 @@ impl ExternalProgram {
         Ok(child.wait()?)
     }
 
-    /// As [`lines`](Self::lines), but a program that prints nothing for so long is killed.
+    /// As [`lines`](Self::lines), but a program that prints nothing for so long is killed. Its last lines are then what each of its
+    /// threads does, where the system says so.
     pub(crate) fn lines_within(
         mut self,
         silence_max: Duration,
@@ -209,6 +210,7 @@ impl ExternalProgram {
                         return Ok(EndedProgram::Exited(child.wait()?));
                     }
                     if exited_at.is_none() && heard_at.elapsed() > silence_max {
+                        thread_states(child.id()).iter().for_each(|line| each(line));
                         child.kill()?;
                         child.wait()?;
                         return Ok(EndedProgram::Silent);
@@ -225,6 +227,23 @@ impl ExternalProgram {
     fn failed(&self, status: ExitStatus) -> anyhow::Error {
         fault(format!("`{}` failed ({status})", self.command_line), "see what it printed above")
     }
+}
+
+/// Name, state and system call of each thread of a process: whether it works, waits for a lock or for the network. Empty where
+/// there is no `/proc`.
+fn thread_states(process: u32) -> Vec<String> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let states = threads.flatten().map(|thread| {
+        let read = |file: &str| {
+            let text = std::fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+            text.trim().to_owned()
+        };
+        // Behind the name, which may have anything in it: ` S 1 …`.
+        let state = read("stat").rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('?');
+        let call = read("syscall").split(' ').next().unwrap_or_default().to_owned();
+        format!("thread {}: state {state}, in {} (system call {call})", read("comm"), read("wchan"))
+    });
+    states.collect()
 }
 
 /// An executable that cargo made.

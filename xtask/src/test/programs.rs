@@ -189,6 +189,7 @@ impl<'a> TestProgram<'a> {
     /// Runs one test alone until it passes or has failed often enough.
     fn look_again(&self, test: FailedTest, report: &mut TestReport, silence_max: Duration) -> Result<()> {
         let test_name = format!("{} {}", self.name, test.name);
+        let why = panic_message(&test.output).map(|why| format!("; before: {why}")).unwrap_or_default();
         for attempt in 2..=ATTEMPTS_MAX {
             (self.show)(&format!("     Running {test_name}, alone, attempt {attempt} of {ATTEMPTS_MAX}"));
             let started_at = Instant::now();
@@ -203,7 +204,7 @@ impl<'a> TestProgram<'a> {
                 }
                 EndedProgram::Exited(status) if status.success() && output.passed == 1 => {
                     report.passed += 1;
-                    let outcome = format!("attempt {attempt}, {seconds:.1} s");
+                    let outcome = format!("attempt {attempt}, {seconds:.1} s{why}");
                     report.flakes.push(Flake { test: test_name, outcome });
                     return Ok(());
                 }
@@ -263,6 +264,12 @@ impl<'a> TestProgram<'a> {
         })?;
         Ok((output, ended))
     }
+}
+
+/// First words of a failed test.
+fn panic_message(output: &[String]) -> Option<&str> {
+    let panic = output.iter().position(|line| line.contains(" panicked at "))?;
+    output.get(panic + 1).map(|line| line.get(..300).unwrap_or(line))
 }
 
 fn with_variables(program: ExternalProgram, variables: &[(&str, OsString)]) -> ExternalProgram {

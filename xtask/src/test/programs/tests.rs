@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const PASSES: &str = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
-const FAILS: &str = "printf 'test a ... FAILED\\n\\nfailures:\\n\\n---- a stdout ----\\nwhy\\n\\nfailures:\\n    a\\n\\ntest result: FAILED. 2 passed; 1 failed; 0 ignored\\n'; exit 101";
+const FAILS: &str = "printf 'test a ... FAILED\\n\\nfailures:\\n\\n---- a stdout ----\\nthread a panicked at a.rs:1:\\nwhy\\n\\nfailures:\\n    a\\n\\ntest result: FAILED. 2 passed; 1 failed; 0 ignored\\n'; exit 101";
 /// Fails among the others, and as often again as the number says.
 fn fails_again(times: usize) -> String {
     format!("echo run >>runs; if [ $(wc -l <runs) -le {} ]; then {FAILS}; fi; {PASSES}", times + 1)
@@ -38,6 +38,7 @@ fn check(name: &str, script: &str, passed: usize, flakes: &[&str], failures: &[&
     assert_eq!(report.passed, passed, "{report:?}");
     assert_eq!(report.failed, failures.len(), "{report:?}");
     assert_eq!(report.flakes.iter().map(|flake| flake.test.as_str()).collect::<Vec<_>>(), flakes);
+    assert!(report.flakes.iter().all(|flake| flake.outcome.ends_with("; before: why")), "{report:?}");
     for (failure, expected) in report.failures.iter().zip(failures) {
         assert!(failure.line.contains(expected), "{}", failure.line);
     }
