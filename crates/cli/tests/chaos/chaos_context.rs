@@ -28,6 +28,8 @@ pub struct Turn {
     /// In the keys of its effects.
     pub name: String,
     pub viewers: Vec<(By, Arc<Mutex<Saw>>)>,
+    /// Events of the log, as somebody sees them who comes when the turn is over; `None` = it is not.
+    pub logged: Option<Vec<Value>>,
     watching: Vec<JoinHandle<()>>,
     running: Option<JoinHandle<String>>,
 }
@@ -74,7 +76,7 @@ impl ChaosContext {
         let running = tokio::spawn(begin(address, key));
         let viewers: Vec<(By, Arc<Mutex<Saw>>)> =
             [By::Sse, By::WebSocket].map(|by| (by, Arc::default())).into();
-        let mut turn = Turn { name, viewers, watching: Vec::new(), running: Some(running) };
+        let mut turn = Turn { name, viewers, logged: None, watching: Vec::new(), running: Some(running) };
         // Viewers begin as soon as the turn has an id.
         let running = turn.running.take().unwrap();
         let saws: Vec<_> = turn.viewers.iter().map(|(by, saw)| (*by, saw.clone())).collect();
@@ -102,6 +104,11 @@ impl ChaosContext {
         for watching in self.turns[turn].watching.drain(..) {
             timeout(2 * PATIENCE, watching).await.expect("the turn comes to its end").unwrap();
         }
+        let first = self.turns[turn].viewers[0].1.lock().unwrap().events.first().cloned();
+        let id = first.and_then(|event| event["turn_id"].as_str().map(str::to_owned)).expect("an event");
+        let late = Arc::default();
+        watch(self.address, id, By::Sse, Arc::clone(&late)).await;
+        self.turns[turn].logged = Some(std::mem::take(&mut late.lock().unwrap().events));
     }
 
     pub async fn all_seen_to_their_end(&mut self) {

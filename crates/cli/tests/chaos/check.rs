@@ -65,6 +65,15 @@ impl fmt::Display for Told {
     }
 }
 
+/// Events that a log which merges deltas leaves as they are.
+fn lasting(events: &[Value]) -> impl Iterator<Item = &Value> {
+    let is_delta = |event: &&Value| {
+        let event_type = event["type"].as_str().unwrap_or_default();
+        event_type.ends_with("_delta") || matches!(event_type, "thinking" | "tool_progress")
+    };
+    events.iter().filter(move |event| !is_delta(event))
+}
+
 /// Checks a turn that may still run.
 pub fn so_far(turn: &Turn, ledger: &Ledger) -> Result<(), Broken> {
     let saws: Vec<Saw> = turn.viewers.iter().map(|(_, saw)| saw.lock().unwrap().clone()).collect();
@@ -76,6 +85,16 @@ pub fn so_far(turn: &Turn, ledger: &Ledger) -> Result<(), Broken> {
         for (at, event) in saw.events.iter().enumerate() {
             if event["seq"] != at as u64 + 1 {
                 return Err(Broken::Events(format!("{who}: {} where {} was due", event["seq"], at + 1)));
+            }
+        }
+    }
+    // Who comes back late finds its number in the log again, of whatever event, and is told nothing.
+    if let Some(logged) = &turn.logged {
+        for ((by, _), saw) in turn.viewers.iter().zip(&saws) {
+            let mut pairs = lasting(&saw.events).zip(lasting(logged));
+            if let Some((seen, now)) = pairs.find(|(seen, now)| seen != now) {
+                let what = format!("{} over {by:?}: saw {seen}, and the log has {now}", turn.name);
+                return Err(Broken::Events(what));
             }
         }
     }
