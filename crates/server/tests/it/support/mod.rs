@@ -252,13 +252,16 @@ pub fn saying(text: &str) -> Value {
 
 /// Sends a request: the status and the answer, `null` if that is no JSON.
 pub async fn answered(request: reqwest::RequestBuilder) -> (u16, Value) {
+    let (client, request) = request.build_split();
+    let request = request.unwrap();
+    let what = format!("no answer in time to {} {}", request.method(), request.url());
     let answer = async {
-        let response = request.send().await.unwrap();
+        let response = client.execute(request).await.unwrap();
         let status = response.status().as_u16();
         let text = response.text().await.unwrap();
         (status, serde_json::from_str(&text).unwrap_or(Value::Null))
     };
-    tokio::time::timeout(PATIENCE, answer).await.expect("an answer in time")
+    tokio::time::timeout(PATIENCE, answer).await.expect(&what)
 }
 
 async fn begin(

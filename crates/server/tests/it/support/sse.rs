@@ -20,6 +20,8 @@ pub struct Events {
     body: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
     /// Bytes and not text: a read may end in the middle of a character.
     buffer: Vec<u8>,
+    /// The last event that was read.
+    last: Option<Event>,
     /// Comments and `retry` so far.
     pub comments: Vec<String>,
     /// End of the stream, once it has come.
@@ -30,12 +32,15 @@ impl Events {
     pub fn of(response: reqwest::Response) -> Self {
         let status = response.status().as_u16();
         let body = response.bytes_stream().boxed();
-        Self { status, body, buffer: Vec::new(), comments: Vec::new(), broken: false }
+        Self { status, body, buffer: Vec::new(), last: None, comments: Vec::new(), broken: false }
     }
 
     /// The next event; `None` at the end of the stream. Signs of life are none, and are not waited for without end.
     pub async fn next(&mut self) -> Option<Event> {
-        timeout(PATIENCE, self.next_at_last()).await.expect("an event in time")
+        let next = timeout(PATIENCE, self.next_at_last()).await;
+        let next = next.unwrap_or_else(|_| panic!("no event in time behind {:?}", self.last));
+        self.last = next.clone().or(self.last.take());
+        next
     }
 
     async fn next_at_last(&mut self) -> Option<Event> {
