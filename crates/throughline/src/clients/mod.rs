@@ -15,7 +15,7 @@ pub(crate) use request_tools::request_tools;
 pub use tool_spec::{CLIENT_TOOLS_MAX, ClientError, ClientToolSpec};
 pub(crate) use turn::{CallOffer, TurnClientTool, TurnClients};
 
-use crate::turn::{ClientAnswerResult, TurnCommand};
+use crate::turn::{ClientAnswerResult, CommandSender, TurnCommand};
 use closed_calls::ClosedCalls;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -24,7 +24,7 @@ use std::time::Duration;
 use throughline_engine::{ClientAnswer, REQUESTER, TurnId};
 use throughline_tools::{Tool, ToolFingerprint, ToolRegistry};
 use throughline_wire::{CallId, ToolName, WireName};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tool_spec::DeclaredTools;
 
@@ -48,7 +48,7 @@ struct ClientRegistryState {
     /// By user and id: what two users call their clients is nothing to each other.
     clients: BTreeMap<(ClientOwner, String), ConnectedClient>,
     /// Running turns: owner and command channel.
-    turns: HashMap<TurnId, (ClientOwner, mpsc::Sender<Box<TurnCommand>>)>,
+    turns: HashMap<TurnId, (ClientOwner, CommandSender)>,
     /// Calls that are offered and have no outcome.
     open_calls: HashMap<CallId, OfferedCall>,
     /// Recently closed calls, with how they ended.
@@ -82,7 +82,7 @@ struct OfferedCall {
     sent_to: u64,
     /// It is not wanted any more: whoever has it may still answer.
     is_cancelled: bool,
-    commands: mpsc::Sender<Box<TurnCommand>>,
+    commands: CommandSender,
     call: IncomingCall,
 }
 
@@ -262,19 +262,16 @@ impl ClientRegistry {
                 Some(open) => open.commands.clone(),
             }
         };
-        let (reply, result) = oneshot::channel();
-        let command = TurnCommand::ClientAnswer { call: call.clone(), attempt, answer, reply };
-        if commands.send(Box::new(command)).await.is_err() {
-            return ClientAnswerResult::AlreadyClosed;
-        }
+        let call = call.clone();
+        let answered = commands.ask(|reply| TurnCommand::ClientAnswer { call, attempt, answer, reply });
         // The turn went away without a word: nothing was taken.
-        result.await.unwrap_or(ClientAnswerResult::AlreadyClosed)
+        answered.await.unwrap_or(ClientAnswerResult::AlreadyClosed)
     }
 }
 
 impl ClientRegistryState {
     /// The running turn that a call belongs to: its id begins with the turn's.
-    fn turn_of(&self, call: &CallId) -> Option<&(ClientOwner, mpsc::Sender<Box<TurnCommand>>)> {
+    fn turn_of(&self, call: &CallId) -> Option<&(ClientOwner, CommandSender)> {
         let (turn, _) = call.as_str().rsplit_once('.')?;
         self.turns.get(&TurnId::new(turn))
     }

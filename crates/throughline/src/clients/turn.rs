@@ -6,13 +6,13 @@ use super::{
 };
 use crate::clients::ClientEvent;
 use crate::driver::RegistryProvider;
-use crate::turn::{ClientAnswerResult, TurnCommand};
+use crate::turn::{ClientAnswerResult, CommandSender};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use throughline_engine::{CallRunner, CallStatus, Event, EventKind, OfferedTool, TurnId};
 use throughline_tools::RegisteredTool;
 use throughline_wire::{CallId, ToolName, WireName};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 /// Longest time for which a turn that another process began waits for its clients: a year. An instant has an end.
@@ -44,7 +44,7 @@ pub(crate) struct TurnClients {
     clients: ClientRegistry,
     turn: TurnId,
     user: ClientOwner,
-    commands: mpsc::Sender<Box<TurnCommand>>,
+    commands: CommandSender,
     /// The tools of clients: the client that each was offered for, and its name at upstreams.
     offered: BTreeMap<ToolName, (String, WireName)>,
     /// The tools without those of clients.
@@ -59,7 +59,7 @@ impl TurnClients {
         clients: ClientRegistry,
         turn: TurnId,
         user: ClientOwner,
-        commands: mpsc::Sender<Box<TurnCommand>>,
+        commands: CommandSender,
         (offered, base): (&[OfferedTool], RegistryProvider),
         is_resumed: bool,
     ) -> Self {

@@ -83,7 +83,6 @@ pub(crate) struct DriverContext {
     pub executor: ToolExecutor,
     pub approval_handler: Option<ApprovalHandler>,
     pub approval_sink: ApprovalSink,
-    /// Boxed: a channel makes room for 32 of them at its beginning, for each turn.
     pub commands: mpsc::Receiver<Box<TurnCommand>>,
     /// Messages that the user sends during the turn.
     pub steering_queue: SteeringQueue,

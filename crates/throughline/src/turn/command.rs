@@ -5,10 +5,48 @@ use throughline_engine::{
     ApprovalId, ApprovalTarget, ClientAnswer, QueuedMessage, ToolAnswer, UserMessageId,
 };
 use throughline_wire::{CallId, UserPart};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// Capacity of a turn's command channel. A sender waits while it is full.
-pub(crate) const COMMANDS_MAX: usize = 64;
+const COMMANDS_MAX: usize = 64;
+
+/// Sends commands to a turn.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandSender(mpsc::Sender<Box<TurnCommand>>);
+
+impl CommandSender {
+    /// Boxed: a channel makes room for 32 of them at its beginning, for each turn.
+    pub(crate) fn channel() -> (Self, mpsc::Receiver<Box<TurnCommand>>) {
+        let (sender, receiver) = mpsc::channel(COMMANDS_MAX);
+        (Self(sender), receiver)
+    }
+
+    pub(crate) async fn send(&self, command: TurnCommand) -> CommandAck {
+        match self.0.send(Box::new(command)).await {
+            Ok(()) => CommandAck::Accepted,
+            Err(_) => CommandAck::TurnEnded,
+        }
+    }
+
+    /// Sends a command and waits for its reply. `None`: the turn is over, and nothing came of the command.
+    pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> TurnCommand) -> Option<T> {
+        let (reply, result) = oneshot::channel();
+        match self.send(command(reply)).await {
+            CommandAck::Accepted => self.reply(result).await,
+            CommandAck::TurnEnded => None,
+        }
+    }
+
+    async fn reply<T>(&self, mut result: oneshot::Receiver<T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            result = &mut result => result.ok(),
+            // What is sent in the very moment in which the turn ends stays in the channel, its reply with it, for as long as
+            // somebody could send: as long as this waits.
+            () = self.0.closed() => result.try_recv().ok(),
+        }
+    }
+}
 
 /// A command to a running turn.
 #[derive(Debug)]
@@ -130,4 +168,34 @@ pub enum ClientAnswerResult {
     WrongUser,
     /// No client is asked to run such a call, or that was long ago.
     Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(commands: &CommandSender) -> impl Future<Output = Option<CancelCallResult>> {
+        commands.ask(|reply| TurnCommand::CancelCall { call: CallId::new("a"), reply })
+    }
+
+    #[tokio::test]
+    async fn a_command_is_answered_also_if_the_turn_ends_while_it_is_sent() {
+        let (commands, mut turn) = CommandSender::channel();
+        let answers = async {
+            let Some(command) = turn.recv().await else { return };
+            let TurnCommand::CancelCall { reply, .. } = *command else { return };
+            reply.send(CancelCallResult::Cancelled).unwrap();
+            drop(turn);
+        };
+        assert_eq!(tokio::join!(ask(&commands), answers).0, Some(CancelCallResult::Cancelled));
+        assert_eq!(ask(&commands).await, None, "it is over");
+
+        // A sender that had its place in the channel when the turn ended: the command is read by nobody, and lives on.
+        let (commands, turn) = CommandSender::channel();
+        let place = commands.0.clone().reserve_owned().await.unwrap();
+        let (reply, result) = oneshot::channel();
+        drop(turn);
+        place.send(Box::new(TurnCommand::CancelCall { call: CallId::new("a"), reply }));
+        assert_eq!(commands.reply(result).await, None);
+    }
 }

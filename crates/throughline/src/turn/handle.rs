@@ -3,7 +3,7 @@
 use super::answer::{self, AnswerError};
 use super::append_lag::AppendLag;
 use super::command::{
-    CancelCallResult, CommandAck, RetractResult, SendResult, ToolAnswerResult, TurnCommand,
+    CancelCallResult, CommandAck, CommandSender, RetractResult, SendResult, ToolAnswerResult, TurnCommand,
 };
 use super::request::UserInput;
 use super::steering_queue::{EnqueueResult, SteeringQueue};
@@ -20,7 +20,7 @@ use throughline_engine::{
 };
 use throughline_store::{Log, LogRecord, LogTail};
 use throughline_wire::CallId;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
@@ -150,7 +150,7 @@ impl TurnHandle {
 /// Says something to a running turn. Cheap to clone; holding it does not keep the turn alive.
 #[derive(Clone, Debug)]
 pub struct TurnControl {
-    pub(crate) commands: mpsc::Sender<Box<TurnCommand>>,
+    pub(crate) commands: CommandSender,
     pub(crate) finished: CancellationToken,
     /// The handle has been dropped: the turn is being stopped.
     pub(crate) abandoned: CancellationToken,
@@ -205,12 +205,13 @@ impl TurnControl {
 
     /// Answers one question, with changed arguments or for longer than this call.
     pub async fn answer_with(&self, question: ApprovalId, answer: ApprovalResponse) -> CommandAck {
-        self.send_command(TurnCommand::Answer {
-            question: ApprovalTarget::One(question),
-            answer,
-            by: "user".to_owned(),
-        })
-        .await
+        self.commands
+            .send(TurnCommand::Answer {
+                question: ApprovalTarget::One(question),
+                answer,
+                by: "user".to_owned(),
+            })
+            .await
     }
 
     /// Answers one question and returns the outcome of the answer when the log has it. Of several answers the first
@@ -226,11 +227,9 @@ impl TurnControl {
         answer: ApprovalResponse,
         by: &str,
     ) -> ApprovalOutcome {
-        let (reply, outcome) = oneshot::channel();
-        match self.send_command(TurnCommand::Decide { question, answer, by: by.to_owned(), reply }).await {
-            CommandAck::Accepted => outcome.await.unwrap_or(ApprovalOutcome::TurnEnded),
-            CommandAck::TurnEnded => ApprovalOutcome::TurnEnded,
-        }
+        let by = by.to_owned();
+        let decided = self.commands.ask(|reply| TurnCommand::Decide { question, answer, by, reply });
+        decided.await.unwrap_or(ApprovalOutcome::TurnEnded)
     }
 
     /// Answers all questions that are open now.
@@ -240,22 +239,16 @@ impl TurnControl {
 
     /// Answers all questions that are open now, for longer than their calls or with the end of the turn.
     pub async fn answer_all_with(&self, answer: ApprovalResponse) -> CommandAck {
-        self.send_command(TurnCommand::Answer {
-            question: ApprovalTarget::All,
-            answer,
-            by: "user".to_owned(),
-        })
-        .await
+        self.commands
+            .send(TurnCommand::Answer { question: ApprovalTarget::All, answer, by: "user".to_owned() })
+            .await
     }
 
     /// Answers a question of a running tool. The values are checked first; invalid ones can be corrected.
     pub async fn answer_tool(&self, question: ApprovalId, answer: ToolAnswer) -> ToolAnswerResult {
-        let (reply, result) = oneshot::channel();
-        let command = TurnCommand::AnswerTool { question, answer, by: "user".to_owned(), reply };
-        match self.send_command(command).await {
-            CommandAck::Accepted => result.await.unwrap_or(ToolAnswerResult::TurnEnded),
-            CommandAck::TurnEnded => ToolAnswerResult::TurnEnded,
-        }
+        let by = "user".to_owned();
+        let answered = self.commands.ask(|reply| TurnCommand::AnswerTool { question, answer, by, reply });
+        answered.await.unwrap_or(ToolAnswerResult::TurnEnded)
     }
 
     /// Sends a message to the running turn: to be read before its next step, or as the input of the next turn.
@@ -283,7 +276,7 @@ impl TurnControl {
         if self.steering_queue.enqueue(message.clone(), self.messages_max) == EnqueueResult::Full {
             return SendResult::QueueFull;
         }
-        match self.send_command(TurnCommand::SendMessage(message)).await {
+        match self.commands.send(TurnCommand::SendMessage(message)).await {
             // If the end comes first, it waits for the next turn.
             CommandAck::Accepted => SendResult::Queued(id),
             CommandAck::TurnEnded => {
@@ -295,14 +288,8 @@ impl TurnControl {
 
     /// Retracts a message that the turn has not read yet.
     pub async fn retract(&self, id: UserMessageId) -> RetractResult {
-        let (reply, result) = oneshot::channel();
-        match self.send_command(TurnCommand::Retract { id: id.clone(), reply }).await {
-            CommandAck::Accepted => match result.await {
-                Ok(result) => result,
-                Err(_) => self.retract_after_end(&id),
-            },
-            CommandAck::TurnEnded => self.retract_after_end(&id),
-        }
+        let retracted = self.commands.ask(|reply| TurnCommand::Retract { id: id.clone(), reply });
+        retracted.await.unwrap_or_else(|| self.retract_after_end(&id))
     }
 
     fn retract_after_end(&self, id: &UserMessageId) -> RetractResult {
@@ -323,21 +310,18 @@ impl TurnControl {
 
     /// Stops the turn. A second call no longer waits for tools to report how they ended.
     pub async fn cancel(&self) -> CommandAck {
-        self.send_command(TurnCommand::Cancel { why: None }).await
+        self.commands.send(TurnCommand::Cancel { why: None }).await
     }
 
     /// Stops the turn on behalf of the program instead of the user: its notice gives this reason.
     pub async fn cancel_because(&self, why: impl Into<String>) -> CommandAck {
-        self.send_command(TurnCommand::Cancel { why: Some(why.into()) }).await
+        self.commands.send(TurnCommand::Cancel { why: Some(why.into()) }).await
     }
 
     /// Stops one call, and tells what came of it when the log has it.
     pub async fn cancel_call(&self, call: CallId) -> CancelCallResult {
-        let (reply, result) = oneshot::channel();
-        match self.send_command(TurnCommand::CancelCall { call, reply }).await {
-            CommandAck::Accepted => result.await.unwrap_or(CancelCallResult::TurnEnded),
-            CommandAck::TurnEnded => CancelCallResult::TurnEnded,
-        }
+        let cancelled = self.commands.ask(|reply| TurnCommand::CancelCall { call, reply });
+        cancelled.await.unwrap_or(CancelCallResult::TurnEnded)
     }
 
     /// For how long the turn has been waiting for its log by now: what happens meanwhile is seen only when the log has it.
@@ -353,13 +337,6 @@ impl TurnControl {
     /// True once it is over.
     pub fn is_over(&self) -> bool {
         self.finished.is_cancelled()
-    }
-
-    async fn send_command(&self, command: TurnCommand) -> CommandAck {
-        match self.commands.send(Box::new(command)).await {
-            Ok(()) => CommandAck::Accepted,
-            Err(_) => CommandAck::TurnEnded,
-        }
     }
 }
 

@@ -15,10 +15,10 @@ mod stored;
 
 pub use answer::{AnswerError, AnswerSchema};
 pub(crate) use append_lag::AppendLag;
-pub(crate) use command::TurnCommand;
 pub use command::{
     CancelCallResult, ClientAnswerResult, CommandAck, RetractResult, SendResult, ToolAnswerResult,
 };
+pub(crate) use command::{CommandSender, TurnCommand};
 pub use conversation::Conversation;
 pub use durable::ResumedTurns;
 pub use handle::{TurnControl, TurnHandle};

@@ -3,7 +3,7 @@
 
 use super::answer;
 use super::append_lag::AppendLag;
-use super::command::COMMANDS_MAX;
+use super::command::CommandSender;
 use super::handle::{TurnControl, TurnHandle};
 use super::hooks::{TurnHooks, TurnResult};
 use super::request::{PersonaMode, TurnRequest};
@@ -29,7 +29,7 @@ use throughline_store::{LogTail, TurnClaim};
 use throughline_tools::{TOOL_TIMEOUT_DEFAULT, ToolRegistry, ToolToggle};
 use throughline_wire::text::TextProtocol;
 use throughline_wire::{CallArguments, Message, ModelSettings, ToolChoice, ToolName, WireName};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -270,7 +270,7 @@ impl Throughline {
             trace_parent,
             keep_raw,
         };
-        let (sender, commands) = mpsc::channel(COMMANDS_MAX);
+        let (sender, commands) = CommandSender::channel();
         let offloader = MediaOffloader::new(inner.media.clone(), user.clone(), Some(id.clone()));
         let append_lag = AppendLag::default();
         let (finished, abandoned) = (CancellationToken::new(), CancellationToken::new());

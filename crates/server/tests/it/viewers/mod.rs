@@ -67,6 +67,8 @@ impl View {
             }
             Self::Socket(socket) => {
                 let said = socket.next().await.expect("a message");
+                // Behind it nothing more would come.
+                assert_ne!(said["op"], "error", "{said}");
                 (said["op"] != "unsubscribed").then_some(said)
             }
         }
