@@ -199,15 +199,19 @@ fn supervised(
 ) -> BoxStream<'static, Result<Vec<u8>, VoiceError>> {
     let (sender, receiver) = mpsc::channel(WAITING_PIECES_MAX);
     tokio::spawn(async move {
-        let _permit = permit;
+        let stall = Duration::from_millis(SPEECH_STALL_MS);
         loop {
             let piece = tokio::select! {
                 piece = body.next() => piece,
                 () = sender.closed() => return,
             };
-            let is_end = piece.is_none();
-            let sent = timeout(Duration::from_millis(SPEECH_STALL_MS), sender.send(piece)).await;
-            if is_end || !matches!(sent, Ok(Ok(()))) {
+            if piece.is_none() {
+                // Free before the listener knows: the next sentence comes at once.
+                drop((body, permit));
+                let _ = timeout(stall, sender.send(None)).await;
+                return;
+            }
+            if !matches!(timeout(stall, sender.send(piece)).await, Ok(Ok(()))) {
                 return;
             }
         }
@@ -300,8 +304,11 @@ mod tests {
         drop(supervised("a".to_owned(), stream::pending().boxed(), permit()));
         drop(permits.acquire().await.unwrap());
 
-        let whole = supervised("a".to_owned(), stream::iter([Ok(vec![1]), Ok(vec![2])]).boxed(), permit());
-        assert_eq!(whole.collect::<Vec<_>>().await, [Ok(vec![1]), Ok(vec![2])]);
+        // It is free when the engine has ended, also if nobody has heard so yet.
+        let pieces = vec![Ok(vec![1]); WAITING_PIECES_MAX];
+        let whole = supervised("a".to_owned(), stream::iter(pieces.clone()).boxed(), permit());
+        drop(permits.acquire().await.unwrap());
+        assert_eq!(whole.collect::<Vec<_>>().await, pieces);
     }
 
     #[test]
