@@ -1,7 +1,7 @@
 //! One run: an agenda under a virtual clock, the machine, its outbox, a log, and everyone who talks to them.
 
 use super::call_truth::CallTruth;
-use super::check::{BrokenInvariant, InvariantChecker};
+use super::check::{BrokenInvariant, InvariantChecker, ensure};
 use super::consent::{ConsentChecker, REFUSED_Q};
 use super::rng::SimRng;
 use super::sim_plan::{self, SimPlan};
@@ -391,20 +391,28 @@ impl Simulation<'_> {
         for input in ended {
             self.input(input)?;
         }
-        self.pump()
+        self.append_next();
+        for action in self.outbox.take_ready() {
+            self.perform(action)?;
+        }
+        self.nothing_is_stuck()
     }
 
-    /// Gives the log what it can take, and does what waits for nothing.
-    fn pump(&mut self) -> Result<(), BrokenInvariant> {
+    /// Gives the log what it can take.
+    fn append_next(&mut self) {
         if let Some(AppendBatch { events, provider_states: states }) = self.outbox.next_append() {
             self.appending = Some((events.to_vec(), states.to_vec()));
             let wait = self.rng.wait(self.plan.append_ms);
             self.schedule(wait, AgendaItem::Appended);
         }
-        for action in self.outbox.take_ready() {
-            self.perform(action)?;
-        }
-        Ok(())
+    }
+
+    /// As in the driver, nobody asks the outbox once more behind an append: actions that waited for it are among those that it
+    /// released.
+    fn nothing_is_stuck(&self) -> Result<(), BrokenInvariant> {
+        ensure(self.appending.is_some() || self.outbox.is_empty(), || {
+            "an action waits for an append that will never be".into()
+        })
     }
 
     /// A mutant is a falsified machine: the checks do not know.
@@ -502,7 +510,8 @@ impl Simulation<'_> {
         for action in released.actions {
             self.perform(action)?;
         }
-        self.pump()
+        self.append_next();
+        self.nothing_is_stuck()
     }
 
     /// The process has died; another one restores the turn from what the log holds.
