@@ -28,8 +28,8 @@ pub struct Turn {
     /// In the keys of its effects.
     pub name: String,
     pub viewers: Vec<(By, Arc<Mutex<Saw>>)>,
-    /// Events of the log, as somebody sees them who comes when the turn is over; `None` = it is not.
-    pub logged: Option<Vec<Value>>,
+    /// The log, as somebody sees it who comes when the turn is over; `None` = it is not.
+    pub logged: Option<Saw>,
     watching: Vec<JoinHandle<()>>,
     running: Option<JoinHandle<String>>,
 }
@@ -106,9 +106,9 @@ impl ChaosContext {
         }
         let first = self.turns[turn].viewers[0].1.lock().unwrap().events.first().cloned();
         let id = first.and_then(|event| event["turn_id"].as_str().map(str::to_owned)).expect("an event");
-        let late = Arc::default();
+        let late: Arc<Mutex<Saw>> = Arc::default();
         watch(self.address, id, By::Sse, Arc::clone(&late)).await;
-        self.turns[turn].logged = Some(std::mem::take(&mut late.lock().unwrap().events));
+        self.turns[turn].logged = Some(late.lock().unwrap().clone());
     }
 
     pub async fn all_seen_to_their_end(&mut self) {

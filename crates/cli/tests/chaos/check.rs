@@ -90,11 +90,21 @@ pub fn so_far(turn: &Turn, ledger: &Ledger) -> Result<(), Broken> {
     }
     // Who comes back late finds its number in the log again, of whatever event, and is told nothing.
     if let Some(logged) = &turn.logged {
+        if let Some(strange) = &logged.strange {
+            return Err(Broken::Events(format!("{} when it is over: {strange}", turn.name)));
+        }
         for ((by, _), saw) in turn.viewers.iter().zip(&saws) {
-            let mut pairs = lasting(&saw.events).zip(lasting(logged));
-            if let Some((seen, now)) = pairs.find(|(seen, now)| seen != now) {
-                let what = format!("{} over {by:?}: saw {seen}, and the log has {now}", turn.name);
-                return Err(Broken::Events(what));
+            let (mut seen, mut now) = (lasting(&saw.events), lasting(&logged.events));
+            loop {
+                let pair = (seen.next(), now.next());
+                if pair == (None, None) {
+                    break;
+                }
+                if pair.0 != pair.1 {
+                    let what =
+                        format!("{} over {by:?}: what it saw and what the log has: {pair:?}", turn.name);
+                    return Err(Broken::Events(what));
+                }
             }
         }
     }

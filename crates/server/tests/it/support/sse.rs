@@ -20,8 +20,8 @@ pub struct Events {
     body: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
     /// Bytes and not text: a read may end in the middle of a character.
     buffer: Vec<u8>,
-    /// The last event that was read.
-    last: Option<Event>,
+    /// Id and name of the last event that was read.
+    last: Option<(u64, String)>,
     /// Comments and `retry` so far.
     pub comments: Vec<String>,
     /// End of the stream, once it has come.
@@ -39,7 +39,9 @@ impl Events {
     pub async fn next(&mut self) -> Option<Event> {
         let next = timeout(PATIENCE, self.next_at_last()).await;
         let next = next.unwrap_or_else(|_| panic!("no event in time behind {:?}", self.last));
-        self.last = next.clone().or(self.last.take());
+        if let Some(event) = &next {
+            self.last = Some((event.id, event.name.clone()));
+        }
         next
     }
 
