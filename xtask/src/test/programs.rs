@@ -269,7 +269,7 @@ impl<'a> TestProgram<'a> {
 /// First words of a failed test.
 fn panic_message(output: &[String]) -> Option<&str> {
     let panic = output.iter().position(|line| line.contains(" panicked at "))?;
-    output.get(panic + 1).map(|line| line.get(..300).unwrap_or(line))
+    output.get(panic + 1).map(|line| &line[..line.floor_char_boundary(300)])
 }
 
 fn with_variables(program: ExternalProgram, variables: &[(&str, OsString)]) -> ExternalProgram {
