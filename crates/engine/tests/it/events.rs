@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use throughline_engine::fold::{AssistantMessage, MessageBlock};
-use throughline_engine::{Event, EventKind, EventSeq, Turn};
-use throughline_wire::CallId;
+use throughline_engine::{Event, EventKind, EventSeq, ToolInput, Turn};
+use throughline_wire::json::ARGUMENTS_DEPTH_MAX;
+use throughline_wire::{CallId, CallSlot, WireName};
 
 /// The types that a turn of this release writes, each at least once in the logs below.
 const WRITTEN: [&str; 20] = [
@@ -213,6 +214,30 @@ fn an_event_is_the_same_however_it_is_read() {
     let read = Event::from_json("content_delta", later.as_bytes()).expect("an event");
     assert_eq!(read.kind, EventKind::content_delta("hé"));
     assert!(Event::from_json("content_delta", b"{}").is_err());
+}
+
+/// The parser of JSON takes 127 levels.
+#[test]
+fn arguments_that_nest_as_deep_as_they_may_are_read_back() {
+    let arguments = (1..ARGUMENTS_DEPTH_MAX).fold(json!({}), |inner, _| json!({"a": inner}));
+    let event = |seq, kind| Event {
+        turn_id: "t".into(),
+        seq: EventSeq(seq),
+        timestamp: 0,
+        step: Some(1),
+        block: Some(0),
+        tool_id: Some(CallId::new("t.1")),
+        kind,
+    };
+    let log = [
+        event(1, EventKind::tool_use("f".into(), WireName::new("f"), "builtin", None, CallSlot(0))),
+        event(2, EventKind::ToolInput(ToolInput::edited(&arguments))),
+    ];
+    let json = log[1].to_json().expect("JSON");
+    assert_eq!(Event::from_json("tool_input", &json).expect("an event"), log[1]);
+    let message = serde_json::to_string(&AssistantMessage::from_events(&log)).expect("JSON");
+    let message: Value = serde_json::from_str(&message).expect("a message");
+    assert_eq!(message["blocks"][0]["arguments"], arguments);
 }
 
 fn piece_of_text() -> impl Strategy<Value = Event> {

@@ -9,8 +9,9 @@ use super::string::{SurrogateCarry, decode_string};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Deepest nesting of arguments. Deeper text is invalid: values are dropped recursively by everyone who reads them.
-pub const ARGUMENTS_DEPTH_MAX: usize = 256;
+/// Deepest nesting of arguments. Deeper text is invalid: who reads JSON with `serde_json` takes 127 levels, and arguments stand in
+/// events, messages, rows and requests, which have some of their own.
+pub const ARGUMENTS_DEPTH_MAX: usize = 100;
 
 /// Room made at the first fragment: most arguments fit, and growing token by token would copy them several times.
 const TYPICAL_BYTES: usize = 512;

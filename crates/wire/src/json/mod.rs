@@ -8,7 +8,7 @@ mod document;
 mod rewrite_keys;
 mod string;
 
-pub use arguments::{ArgumentsError, ArgumentsReader};
+pub use arguments::{ARGUMENTS_DEPTH_MAX, ArgumentsError, ArgumentsReader};
 pub use document::{JsonError, JsonRef};
 pub(crate) use rewrite_keys::KeyRewriter;
 pub(crate) use string::decode_string;

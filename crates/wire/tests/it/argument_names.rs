@@ -127,6 +127,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
         r#"[a-z\\"{}\[\]:,城$]{0,8}"#.prop_map(Value::from),
     ];
     leaf.prop_recursive(3, 20, 4, |inner| {

@@ -1,5 +1,6 @@
 //! Every limit of the decoder: reached, named, and nothing that came before it is lost.
 
+use throughline_wire::json::ARGUMENTS_DEPTH_MAX;
 use throughline_wire::{
     BrokenCall, DecodeLimits, DecodeOptions, Dialect, ModelReply, ProblemKind, StepDecoder, StepProblem,
     StreamEnd,
@@ -102,6 +103,22 @@ fn arguments_bytes_max() {
     let too_large = BrokenCall::TooLarge { limit: "arguments_bytes_max".to_owned() };
     assert!(matches!(&reply.calls[0].ending, Some(Err((why, _))) if *why == too_large), "{reply:?}");
     assert!(matches!(reply.calls[1].ending, Some(Ok(_))), "the other call is unharmed");
+}
+
+#[test]
+fn arguments_nest_so_deep_that_everybody_reads_them_again() {
+    let of = |depth: usize| [r#"{"a":"#.repeat(depth - 1), "{}".to_owned(), "}".repeat(depth - 1)].concat();
+    for (depth, is_whole) in [(ARGUMENTS_DEPTH_MAX, true), (ARGUMENTS_DEPTH_MAX + 1, false)] {
+        let (arguments, escaped) = (of(depth), of(depth).replace('"', "\\\""));
+        let ollama = format!(
+            "{{\"message\":{{\"tool_calls\":[{{\"function\":{{\"name\":\"f\",\"arguments\":{arguments}}}}}]}},\"done\":true}}\n"
+        );
+        for (dialect, body) in [(Dialect::OpenaiChat, call(0, &escaped) + DONE), (Dialect::Ollama, ollama)] {
+            let reply = decode(dialect, DecodeLimits::default(), body.as_bytes(), 64);
+            let call = &reply.calls[0];
+            assert_eq!(matches!(call.ending, Some(Ok(_))), is_whole, "{dialect}, {depth}: {call:?}");
+        }
+    }
 }
 
 #[test]
