@@ -330,14 +330,20 @@ impl AssistantMessage {
 
     /// All visible text, blocks joined: the answer of a call without streaming.
     pub fn text(&self) -> String {
-        let texts = self.blocks.iter().filter_map(|block| match block {
-            MessageBlock::Text { text, .. } if !text.is_empty() => Some(text.clone()),
-            _ => None,
-        });
-        // A model that writes its calls ends the line before them by itself.
-        texts
-            .reduce(|before, more| format!("{}\n\n{more}", before.trim_end_matches('\n')))
-            .unwrap_or_default()
+        let mut joined: Option<String> = None;
+        for block in &self.blocks {
+            let MessageBlock::Text { text, .. } = block else { continue };
+            match &mut joined {
+                _ if text.is_empty() => {}
+                None => joined = Some(text.clone()),
+                Some(before) => {
+                    // A model that writes its calls ends the line before them by itself.
+                    before.truncate(before.trim_end_matches('\n').len());
+                    before.extend(["\n\n", text]);
+                }
+            }
+        }
+        joined.unwrap_or_default()
     }
 
     /// The failure, if the turn failed. It prints as sentences: what happened, why, and what to do.

@@ -11,6 +11,7 @@ use crate::step::shorten::shorten_outputs;
 use crate::text::canonical;
 use crate::text_rules::apply_to_request;
 use crate::tool::{CallRunner, OfferedTool};
+use std::collections::BTreeMap;
 use throughline_wire::{
     Call, CallArguments, CallOutcome, ClosedStep, Message, ModelRequest, ToolChoice, UserPart,
 };
@@ -103,8 +104,12 @@ pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Ve
     if !start.input.is_empty() {
         messages.push(Message::User(start.input.clone()));
     }
+    let mut calls_of_steps = BTreeMap::<u32, Vec<&CallRecord>>::new();
+    for call in record.calls.iter() {
+        calls_of_steps.entry(call.step).or_default().push(call);
+    }
     for (number, step) in (1..).zip(&record.steps) {
-        let mut calls: Vec<_> = record.calls.iter().filter(|call| call.step == number).collect();
+        let mut calls = calls_of_steps.remove(&number).unwrap_or_default();
         if calls.iter().any(|call| !call.is_closed()) {
             return None;
         }
