@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use throughline_engine::Event;
 use throughline_server::{
-    NoMediaLinks, PortableConversation, PortableTurn, calls_csv_header, conversation_markdown, embed_media,
-    media_files, message_from, write_call_csv, write_jsonl,
+    EventJson, NoMediaLinks, PortableConversation, PortableTurn, calls_csv_header, conversation_markdown,
+    embed_media, media_files, message_from, write_call_csv, write_jsonl,
 };
 use throughline_store::{BlobFolder, CallFilter, ConversationRow, PAGE_ROWS_MAX, PageRequest, StoreError};
 
@@ -69,7 +69,7 @@ pub(crate) async fn portable(
     let user = row.user.clone();
     let mut portable = export_all(store, row).await?;
     let mut content = BTreeMap::new();
-    for (_, id) in media_files(&mut portable) {
+    for (_, id) in media_files(&portable) {
         let Some(file) = store.file(&user, &id).await? else { continue };
         // What cannot be read stays a name: the rest of the conversation is worth more than nothing.
         if let Ok(Some(bytes)) = blobs.read(&file.hash).await {
@@ -85,7 +85,7 @@ async fn export_all(store: &ReadOnlyStore, row: ConversationRow) -> Result<Porta
     for turn in store.tree(&row.user, &row.id).await? {
         let mut events = Vec::new();
         for record in store.records(&turn.id).await?.unwrap_or_default() {
-            events.push(serde_json::from_slice(&record.payload).map_err(StoreError::failed)?);
+            events.push(EventJson::from_log(&record.payload).map_err(StoreError::failed)?);
         }
         turns.push(PortableTurn {
             id: turn.id,

@@ -21,7 +21,8 @@ pub(crate) async fn run(args: &ImportArgs) -> CommandResult {
     let words = UiText(UiLanguage::current());
     let text = read_file(&args.file)?;
     // Read here even if a server does it again: what is wrong with the file is said of the file.
-    let portable = parse_conversation(&text, import_format(&args.file), Timestamp::now().as_millisecond());
+    let now = Timestamp::now().as_millisecond();
+    let portable = parse_conversation(&text, import_format(&args.file), now, u64::MAX);
     let portable = portable.map_err(|error| messages::not_importable(&args.file, &error))?;
     let turns = portable.turns.len();
     let choice = ModelArgs { config: args.at.config.clone(), ..ModelArgs::default() };

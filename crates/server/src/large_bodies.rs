@@ -1,8 +1,9 @@
 //! Large bodies are bounded together: one key's wait for each other, unread, and what is worked out of them waits for memory.
 //!
-//! Small bodies take no part in any of it, so that nobody who writes a line waits for somebody's pictures.
+//! Small bodies with little JSON take no part in any of it, so that nobody who writes a line waits for somebody's pictures.
 
 use crate::error::ApiError;
+use crate::json_scanner::TextUnits;
 use crate::state::AppState;
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
@@ -19,7 +20,9 @@ use tokio::time::{Instant, timeout};
 
 /// A body, or a text in it, of more bytes is large.
 pub(crate) const LARGE_BYTES: u64 = 1 << 20;
-/// A key gets at most this part of the memory.
+/// Memory that the work on a small body may take without being counted, in bytes.
+const SMALL_MEMORY_BYTES: u64 = 16 << 20;
+/// A key gets at most this part of the memory, unless one request of it needs more.
 const SHARE_OF_KEY: u64 = 2;
 /// Seconds after which a request that waited too long may come again.
 const RETRY_AFTER_S: u64 = 5;
@@ -141,20 +144,21 @@ impl RequestMemory {
         keep(self.0.permits().body.as_mut(), bytes);
     }
 
-    /// Takes memory for what is worked out of a content of so many bytes, if it is large. Called once for a request, so that none
+    /// Takes memory for what is worked out of a content of so many bytes, if it or that is large. Called once for a request, so that none
     /// waits with memory in its hands.
     ///
     /// # Errors
     /// 503: it has waited too long.
     pub(crate) async fn reserve(&self, content: u64, memory: u64) -> Result<(), ApiError> {
-        if content <= LARGE_BYTES {
+        if content <= LARGE_BYTES && memory <= SMALL_MEMORY_BYTES {
             return Ok(());
         }
         let (all, max) = (&self.0.bodies.memory, self.0.bodies.limits.memory_bytes_max);
+        // In turn: those behind one that waits for all of it wait, too, so that it comes to its turn at all.
         let of_key = max / SHARE_OF_KEY;
         let permits = async {
             let first = self.0.acquire(&self.0.key.memory, memory, of_key).await?;
-            Some(vec![first, self.0.acquire(all, memory.min(of_key), max).await?])
+            Some(vec![first, self.0.acquire(all, memory, max).await?])
         };
         let permits = permits.await.ok_or_else(|| {
             let message =
@@ -253,38 +257,34 @@ pub(crate) struct SpooledText {
     beginning: Vec<u8>,
     rest: Option<ScratchFile>,
     bytes: u64,
-    /// Commas, which is about how many values a JSON text has, or more.
-    commas: u64,
-}
-
-/// Memory for what is worked out of a text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TextMemory {
-    /// Bytes for each of its bytes.
-    pub per_byte: u64,
-    /// Bytes for each value, if it is JSON.
-    pub per_value: u64,
+    units: TextUnits,
 }
 
 /// A value of serde's with its key, as it lies in a map.
 pub(crate) const JSON_VALUE_BYTES: u64 = 80;
+
+/// Memory that a key gets, and what is refused if it would need more by itself.
+pub(crate) fn memory_of_key(limits: &ServerLimits) -> u64 {
+    limits.large_bodies_memory_bytes_max / SHARE_OF_KEY
+}
 
 impl SpooledText {
     /// # Errors
     /// The disk is full.
     pub(crate) async fn push(&mut self, state: &AppState, bytes: &[u8]) -> Result<(), ApiError> {
         self.bytes += bytes.len() as u64;
-        self.commas += bytes.iter().filter(|byte| **byte == b',').count() as u64;
-        if self.rest.is_none() && self.bytes > LARGE_BYTES {
-            self.rest = Some(state.blobs.scratch().await?);
-        }
-        match &mut self.rest {
-            None => self.beginning.extend_from_slice(bytes),
-            Some(rest) => {
-                // As a new turn: what is held in reserve is for those that run.
-                state.log.accepts_new_turns()?;
-                rest.write(bytes).await?;
-            }
+        self.units.push(bytes);
+        let room = (LARGE_BYTES as usize).saturating_sub(self.beginning.len());
+        let (beginning, bytes) = bytes.split_at(room.min(bytes.len()));
+        self.beginning.extend_from_slice(beginning);
+        if !bytes.is_empty() {
+            // As a new turn: what is held in reserve is for those that run.
+            state.log.accepts_new_turns()?;
+            let rest = match &mut self.rest {
+                Some(rest) => rest,
+                None => self.rest.insert(state.blobs.scratch().await?),
+            };
+            rest.write(bytes).await?;
         }
         Ok(())
     }
@@ -315,25 +315,26 @@ impl SpooledText {
         self.bytes
     }
 
-    /// All of it, when there is memory for what is worked out of it.
+    pub(crate) fn units(&self) -> TextUnits {
+        self.units
+    }
+
+    pub(crate) fn beginning(&self) -> &[u8] {
+        &self.beginning
+    }
+
+    /// All of it, when there are so many bytes of memory for what is worked out of it.
     ///
     /// # Errors
     /// 503: there is none for too long. The disk cannot be read.
-    pub(crate) async fn read(
-        self,
-        memory: Option<&RequestMemory>,
-        needed: TextMemory,
-    ) -> Result<Vec<u8>, ApiError> {
+    pub(crate) async fn read(self, memory: Option<&RequestMemory>, needed: u64) -> Result<Vec<u8>, ApiError> {
         if let Some(memory) = memory {
-            let of_values = self.commas.saturating_mul(needed.per_value);
-            let needed = self.bytes.saturating_mul(needed.per_byte).saturating_add(of_values);
             memory.reserve(self.bytes, needed).await?;
         }
-        let mut text = self.beginning;
-        if let Some(rest) = self.rest {
-            text.extend(rest.read().await?);
-        }
-        Ok(text)
+        Ok(match self.rest {
+            None => self.beginning,
+            Some(rest) => rest.read_after(self.beginning).await?,
+        })
     }
 }
 
@@ -398,13 +399,26 @@ mod tests {
             (1_000, "large_bodies_memory_bytes_max"),
             "the other half is for others"
         );
-        assert_eq!(waited(of("a").reserve(LARGE_BYTES, 99 * MIB)).await, (0, ""), "small ones take none");
-        b.reserve(50 * MIB, 400 * MIB).await.unwrap();
+        for (bytes, memory, code) in
+            [(LARGE_BYTES, SMALL_MEMORY_BYTES, ""), (LARGE_BYTES, 99 * MIB, "large_bodies_memory_bytes_max")]
+        {
+            assert_eq!(waited(of("a").reserve(bytes, memory)).await.1, code, "small ones take none");
+        }
+        assert_eq!(
+            waited(of("b").reserve(50 * MIB, 40 * MIB)).await,
+            (1_000, "large_bodies_memory_bytes_max"),
+            "one that needs more than half takes it of all, too"
+        );
+        b.reserve(50 * MIB, 32 * MIB).await.unwrap();
         assert_eq!(waited(c.reserve(2 * MIB, 2 * MIB)).await, (1_000, "large_bodies_memory_bytes_max"));
         let answer = a.held_by(Body::from("answer"));
         assert_eq!(waited(c.reserve(2 * MIB, 2 * MIB)).await.0, 1_000, "until the answer has been read");
         drop(answer);
         assert_eq!(waited(c.reserve(2 * MIB, 2 * MIB)).await, (0, ""));
+        drop((b, c));
+        let alone = of("d");
+        alone.reserve(50 * MIB, 400 * MIB).await.unwrap();
+        assert_eq!(waited(of("e").reserve(2 * MIB, MIB)).await.0, 1_000, "with all there is, it comes alone");
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,6 +16,7 @@ mod extract;
 mod gate;
 mod hub;
 mod in_process;
+mod json_scanner;
 mod large_bodies;
 mod maintenance;
 mod media_store;
@@ -47,7 +48,7 @@ pub use upstream_keys::UpstreamKeys;
 
 // Turns and the viewers of their logs.
 pub use hub::{DrainSummary, Hub, MERGE_AFTER, TurnSpec};
-pub use turn_log::{call_rows, events as turn_events, message_from};
+pub use turn_log::{EventJson, call_rows, events as turn_events, message_from};
 pub use viewer::{ResumeFrom, Viewer, ViewerItem, merge_deltas};
 
 // The API without a socket, for a program that has the store open itself.

@@ -3,7 +3,10 @@
 
 use crate::error::ApiError;
 use crate::telemetry::{CallChange, CallFold};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::hash_map::{Entry, HashMap};
 use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{Event, TurnId};
 use throughline_store::{CallRow, Log, LogError, LogRecord, STREAM_END, TurnRow, TurnTiming};
@@ -16,11 +19,53 @@ pub(crate) const NOT_RUNNING: &str = "turn_not_running";
 /// When a command to a turn that nothing runs is worth another try, in seconds.
 const NOT_RUNNING_RETRY_S: u64 = 5;
 
+/// An event as JSON, so that what a later release wrote is handed on whole. As text, since its values would take many times as
+/// much memory, and a conversation has many events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventJson(Box<str>);
+
+impl EventJson {
+    /// The JSON of an event. Names of its fields are in it as they are, without escapes.
+    ///
+    /// # Errors
+    /// It cannot be written as JSON.
+    pub fn of(event: &impl Serialize) -> serde_json::Result<Self> {
+        Ok(Self(serde_json::to_string(event)?.into()))
+    }
+
+    /// The payload of a record of a log.
+    ///
+    /// # Errors
+    /// It is not JSON.
+    pub fn from_log(payload: &[u8]) -> serde_json::Result<Self> {
+        let json: &RawValue = serde_json::from_slice(payload)?;
+        Ok(Self(json.get().into()))
+    }
+
+    /// The JSON.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0.into()
+    }
+
+    pub(crate) fn parse<'j, T: Deserialize<'j>>(&'j self) -> serde_json::Result<T> {
+        serde_json::from_str(&self.0)
+    }
+
+    /// Its values, if the event may have a field of this name, at whatever depth: a cheap look, since most have not.
+    pub(crate) fn values_with(&self, field: &str) -> Option<Value> {
+        self.0.contains(&format!("\"{field}\"")).then(|| self.parse().ok()).flatten()
+    }
+}
+
 /// All events as they were written, those of later releases included. Empty: the turn has no log, or none any more.
 ///
 /// # Errors
 /// The log cannot be read, or holds what is no JSON.
-pub(crate) async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<Value>, ApiError> {
+pub(crate) async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<EventJson>, ApiError> {
     let mut events = Vec::new();
     let mut after = 0;
     loop {
@@ -32,7 +77,7 @@ pub(crate) async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<Value>, 
         let Some(last) = records.last() else { break };
         after = last.seq;
         for record in &records {
-            events.push(serde_json::from_slice(&record.payload).map_err(ApiError::internal)?);
+            events.push(EventJson::from_log(&record.payload).map_err(ApiError::internal)?);
         }
         if records.len() < RECORDS_PER_READ {
             break;
@@ -56,7 +101,7 @@ pub(crate) fn withhold_model_texts(records: &mut [LogRecord]) {
 /// As in [`raw_events`].
 pub async fn events(log: &dyn Log, turn: &str) -> Result<Vec<Event>, ApiError> {
     let raw = raw_events(log, turn).await?;
-    raw.into_iter().map(|event| serde_json::from_value(event).map_err(ApiError::internal)).collect()
+    raw.iter().map(|event| event.parse().map_err(ApiError::internal)).collect()
 }
 
 /// The message of a turn: the fold of its log or, without one, what its row still says.
@@ -96,11 +141,15 @@ pub fn message_from(events: &[Event], row: &TurnRow) -> AssistantMessage {
 /// The calls of a log as rows of the history, in order.
 pub fn call_rows(events: &[Event]) -> Vec<CallRow> {
     let (mut fold, mut rows) = (CallFold::default(), Vec::<CallRow>::new());
+    let mut indices = HashMap::new();
     for event in events {
         let Some(CallChange::Row(row)) = fold.absorb(event) else { continue };
-        match rows.iter_mut().find(|known| known.tool_id == row.tool_id) {
-            Some(known) => *known = *row,
-            None => rows.push(*row),
+        match indices.entry(row.tool_id.clone()) {
+            Entry::Occupied(known) => rows[*known.get()] = *row,
+            Entry::Vacant(new) => {
+                new.insert(rows.len());
+                rows.push(*row);
+            }
         }
     }
     rows

@@ -330,14 +330,20 @@ impl ScratchFile {
         self.0.write(bytes).await
     }
 
-    /// All that was written.
+    /// These bytes and all that was written behind them.
     ///
     /// # Errors
     /// The file system says no.
-    pub async fn read(mut self) -> Result<Vec<u8>, BlobError> {
+    pub async fn read_after(mut self, mut bytes: Vec<u8>) -> Result<Vec<u8>, BlobError> {
         self.0.flush().await?;
         let path = self.0.path.0.clone();
-        self.0.folder.blocking(move |_| fs::read(path)).await
+        let read = move |_: &_| {
+            let mut file = fs::File::open(path)?;
+            bytes.reserve_exact(usize::try_from(file.metadata()?.len()).unwrap_or_default());
+            file.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        self.0.folder.blocking(read).await
     }
 }
 

@@ -46,13 +46,13 @@ fn imported(data: &Path, file: &str) -> String {
 
 /// The same names for what is the same.
 fn renamed(jsonl: &str) -> PortableConversation {
-    let portable = read_jsonl(jsonl).unwrap();
+    let portable = read_jsonl(jsonl, u64::MAX).unwrap();
     let mut n = 0;
     let renaming = IdMap::new(&portable, |prefix| {
         n += 1;
         format!("{prefix}{n}")
     });
-    PortableConversation { created_at: 0, ..renaming.apply(portable) }
+    PortableConversation { created_at: 0, ..renaming.apply(portable).unwrap() }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::view::variant_name;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Query;
-use crate::large_bodies::{RequestMemory, SpooledText, TextMemory};
+use crate::large_bodies::{RequestMemory, SpooledText};
 use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use axum::extract::multipart::MultipartError;
@@ -19,8 +19,8 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Memory for a recording: the text, the reply, its events and the findings.
-const RECORDING_MEMORY: TextMemory = TextMemory { per_byte: 8, per_value: 0 };
+/// Memory for each byte of a recording: the text, the reply, its events and the findings.
+const MEMORY_PER_BYTE: u64 = 8;
 
 /// `/v1/decode`.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
@@ -184,7 +184,8 @@ async fn recording_body(
             "send the recording as the body (application/octet-stream), or as `file` of a form (multipart/form-data)",
         ));
     }
-    Ok((text.read(memory.as_ref(), RECORDING_MEMORY).await?, memory))
+    let needed = text.bytes().saturating_mul(MEMORY_PER_BYTE);
+    Ok((text.read(memory.as_ref(), needed).await?, memory))
 }
 
 /// `None` if it is too large.

@@ -1,6 +1,7 @@
 //! Limits on a request's body while it is read: size, time, depth. Nothing is buffered here.
 
 use crate::error::ApiError;
+use crate::json_scanner::JsonScanner;
 use crate::large_bodies::{LARGE_BYTES, RequestMemory};
 use axum::body::{Body, Bytes, HttpBody};
 use futures_util::future::BoxFuture;
@@ -295,85 +296,4 @@ pub(super) struct BodyAdmission {
     pub(super) admitted: Option<BoxFuture<'static, Result<(), ApiError>>>,
     /// It is admitted as if it had the most that it may have; at its end the rest is given back.
     pub(super) memory: RequestMemory,
-}
-
-/// Nesting depth of a JSON text at the position that was reached, and its values so far. Invalid JSON is left to the parser.
-#[derive(Clone, Copy, Debug, Default)]
-struct JsonScanner {
-    depth: u32,
-    values: u32,
-    state: JsonScanState,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum JsonScanState {
-    #[default]
-    Outside,
-    InString,
-    AfterBackslash,
-}
-
-impl JsonScanner {
-    /// Reads on, and says whether it nests deeper than this.
-    fn exceeds(&mut self, bytes: &[u8], max: u32) -> bool {
-        for byte in bytes {
-            self.state = match (self.state, byte) {
-                (JsonScanState::Outside, b'{' | b'[') => {
-                    self.values = self.values.saturating_add(1);
-                    self.depth += 1;
-                    if self.depth > max {
-                        return true;
-                    }
-                    JsonScanState::Outside
-                }
-                (JsonScanState::Outside, b'}' | b']') => {
-                    self.depth = self.depth.saturating_sub(1);
-                    JsonScanState::Outside
-                }
-                (JsonScanState::Outside, b',') => {
-                    self.values = self.values.saturating_add(1);
-                    JsonScanState::Outside
-                }
-                (JsonScanState::Outside, b'"') => JsonScanState::InString,
-                (JsonScanState::Outside, _) => JsonScanState::Outside,
-                (JsonScanState::InString, b'"') => JsonScanState::Outside,
-                (JsonScanState::InString, b'\\') => JsonScanState::AfterBackslash,
-                (JsonScanState::InString | JsonScanState::AfterBackslash, _) => JsonScanState::InString,
-            };
-        }
-        false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(text: &str, max: u32, over: bool) {
-        for cut in 0..=text.len() {
-            let (a, b) = text.as_bytes().split_at(cut);
-            let mut json = JsonScanner::default();
-            assert_eq!(json.exceeds(a, max) || json.exceeds(b, max), over, "{text} cut at {cut}");
-        }
-    }
-
-    #[test]
-    fn depth_is_counted_outside_of_texts_for_every_cut() {
-        check(r#"{"a":[{"b":[]}]}"#, 4, false);
-        check(r#"{"a":[{"b":[]}]}"#, 3, true);
-        check(r#"["[[[[", "\"[[[[", "\\", []]"#, 2, false);
-        check("[][][][]", 1, false);
-        check("]]]][[", 1, true);
-        check(&"[".repeat(64), 64, false);
-        check(&"[".repeat(65), 64, true);
-    }
-
-    #[test]
-    fn values_are_counted_outside_of_texts() {
-        for (text, values) in [("[]", 1), ("[1,2,[3]]", 4), (r#"{"a":",,[","b":{}}"#, 3), (r#"",[{""#, 0)] {
-            let mut json = JsonScanner::default();
-            assert!(!json.exceeds(text.as_bytes(), 64));
-            assert_eq!(json.values, values, "{text}");
-        }
-    }
 }

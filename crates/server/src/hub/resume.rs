@@ -7,6 +7,7 @@ use crate::chat_questions::is_pending_in_chat;
 use crate::turn_log;
 use futures_util::StreamExt;
 use futures_util::stream;
+use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -114,10 +115,11 @@ impl Hub {
         let events = turn_log::raw_events(&*self.0.log, turn.as_str()).await.unwrap_or_default();
         let mut handed_over = HashSet::new();
         for event in &events {
-            let Some(call) = event["tool_id"].as_str() else { continue };
+            let Ok(event) = event.parse::<Value>() else { continue };
+            let Some(call) = event["tool_id"].as_str().map(str::to_owned) else { continue };
             match event["type"].as_str() {
                 Some("tool_start") if event["client_id"] == REQUESTER => drop(handed_over.insert(call)),
-                Some("tool_result") => drop(handed_over.remove(call)),
+                Some("tool_result") => drop(handed_over.remove(&call)),
                 _ => {}
             }
         }

@@ -91,10 +91,11 @@ impl Hub {
             running.has_stored_messages = true;
         }
         let events = turn_log::raw_events(&*self.0.log, turn.as_str()).await.unwrap_or_default();
-        let delivered: HashSet<&str> = events
+        let delivered: HashSet<String> = events
             .iter()
+            .filter_map(|event| event.parse::<Value>().ok())
             .filter(|event| event["type"] == "user_message")
-            .filter_map(|event| event["id"].as_str())
+            .filter_map(|event| event["id"].as_str().map(str::to_owned))
             .collect();
         for message in messages.iter().filter_map(parse_message) {
             if delivered.contains(message.id.as_str()) {

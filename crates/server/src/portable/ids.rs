@@ -1,6 +1,6 @@
 //! New ids for everything in a conversation that is taken in: those it had may be in use here.
 
-use super::{PortableConversation, PortableTurn};
+use super::{EventJson, LineError, PortableConversation, PortableTurn};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ impl IdMap {
             Self { conversation: mint("conv_"), turns: BTreeMap::new(), messages: BTreeMap::new() };
         for turn in &portable.turns {
             renaming.turns.insert(turn.id.clone(), mint("turn_"));
-            let message = turn.events.iter().find_map(|event| event.get("message_id")?.as_str());
-            if let Some(message) = message {
-                renaming.messages.insert(message.to_owned(), mint("msg_"));
+            // The first says it.
+            if let Some(message) = turn.events.first().and_then(message_of) {
+                renaming.messages.insert(message, mint("msg_"));
             }
         }
         renaming
@@ -32,19 +32,28 @@ impl IdMap {
     }
 
     /// The same conversation under its new names.
-    pub fn apply(&self, mut portable: PortableConversation) -> PortableConversation {
+    ///
+    /// # Errors
+    /// An event cannot be read, such as one of an earlier release whose arguments nest too deeply.
+    pub fn apply(&self, mut portable: PortableConversation) -> Result<PortableConversation, LineError> {
         portable.id = self.conversation.clone();
         portable.leaf_id = portable.leaf_id.and_then(|leaf| self.turns.get(&leaf).cloned());
         for turn in &mut portable.turns {
-            self.rename_turn(turn);
+            self.rename_turn(turn)?;
         }
-        portable
+        Ok(portable)
     }
 
-    fn rename_turn(&self, turn: &mut PortableTurn) {
-        let Some(new) = self.turns.get(&turn.id) else { return };
+    fn rename_turn(&self, turn: &mut PortableTurn) -> Result<(), LineError> {
+        let Some(new) = self.turns.get(&turn.id) else { return Ok(()) };
         for event in &mut turn.events {
-            self.rename_event(event, &turn.id, new);
+            let renamed = event.parse().and_then(|mut values| {
+                self.rename_event(&mut values, &turn.id, new);
+                EventJson::of(&values)
+            });
+            *event = renamed.map_err(|error| {
+                LineError::new(1, format!("an event of turn `{}` cannot be read: {error}", turn.id))
+            })?;
         }
         if let Some(parent) = &mut turn.parent
             && let Some(renamed) = self.turns.get(&parent.turn_id)
@@ -52,6 +61,7 @@ impl IdMap {
             parent.turn_id.clone_from(renamed);
         }
         turn.id.clone_from(new);
+        Ok(())
     }
 
     /// Ids of calls and questions begin with the turn's, so these fields are renamed and nothing that merely looks alike.
@@ -78,6 +88,10 @@ impl IdMap {
             }
         }
     }
+}
+
+fn message_of(event: &EventJson) -> Option<String> {
+    Some(event.values_with("message_id")?.get("message_id")?.as_str()?.to_owned())
 }
 
 fn prefixed(id: &mut String, old: &str, new: &str) {

@@ -2,12 +2,13 @@
 //! not there.
 
 use super::media::extract_media;
-use super::{IdMap, LineError, PortableConversation};
+use super::{EventJson, IdMap, LineError, PortableConversation, PortableTurn};
 use crate::stamps::new_id;
 use futures_util::{StreamExt, stream};
-use serde_json::Value;
+use serde::Deserialize;
 use throughline::MediaStore;
 use throughline_store::{Catalog, Durability, Log, LogBatch, LogError, LogRecord, StoreError};
+use tokio::task::spawn_blocking;
 
 /// Records appended at once.
 const RECORDS_PER_APPEND: usize = 1_000;
@@ -50,15 +51,18 @@ pub async fn import_conversation(
     now: i64,
 ) -> Result<String, ImportError> {
     let ImportTarget { log, catalog, media } = destination;
-    let mut portable = IdMap::new(&portable, new_id).apply(portable);
+    // Both take long for a long conversation, and nobody else waits for it.
+    let renamed = spawn_blocking(move || IdMap::new(&portable, new_id).apply(portable)).await;
+    let mut portable = renamed.map_err(StoreError::failed)??;
     log.accepts_new_turns()?;
     extract_media(&mut portable, user, media, log).await?;
     let id = portable.id.clone();
-    let logs: Vec<(String, Vec<Value>)> =
-        portable.turns.iter().map(|turn| (turn.id.clone(), turn.events.clone())).collect();
-    let rows = portable.into_rows(user, now)?;
+    let owner = user.to_owned();
+    let made = spawn_blocking(move || (portable.rows(&owner, now), portable.turns)).await;
+    let (rows, turns) = made.map_err(StoreError::failed)?;
+    let rows = rows?;
     // Many at once share the commits of the store.
-    let writing = logs.into_iter().map(|(turn, events)| async move { write_log(log, &turn, &events).await });
+    let writing = turns.into_iter().map(|turn| async move { write_log(log, turn).await });
     let mut written = stream::iter(writing).buffer_unordered(TURN_CONCURRENCY);
     while let Some(done) = written.next().await {
         done?;
@@ -67,19 +71,28 @@ pub async fn import_conversation(
     Ok(id)
 }
 
-async fn write_log(log: &dyn Log, turn: &str, events: &[Value]) -> Result<(), LogError> {
-    let claim = log.begin(turn).await?;
-    for events in events.chunks(RECORDS_PER_APPEND) {
+async fn write_log(log: &dyn Log, turn: PortableTurn) -> Result<(), LogError> {
+    let claim = log.begin(&turn.id).await?;
+    let mut events = turn.events.into_iter();
+    loop {
+        let records: Vec<LogRecord> = events.by_ref().take(RECORDS_PER_APPEND).map(record_of).collect();
+        if records.is_empty() {
+            return Ok(());
+        }
         log.accepts_new_turns()?;
-        let records: Vec<LogRecord> = events.iter().map(record_of).collect();
-        log.append(turn, claim.epoch, LogBatch::from(records)).await?;
+        log.append(&turn.id, claim.epoch, LogBatch::from(records)).await?;
     }
-    Ok(())
 }
 
-fn record_of(event: &Value) -> LogRecord {
-    let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let seq = event.get("seq").and_then(Value::as_u64).unwrap_or_default();
+fn record_of(event: EventJson) -> LogRecord {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct EventHead {
+        seq: u64,
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    let EventHead { seq, kind } = event.parse().unwrap_or_default();
     // The rows that name the turns are written after all of this, and make what was written before them durable as well.
-    LogRecord::new(seq, kind, Durability::Process, event.to_string())
+    LogRecord::new(seq, kind, Durability::Process, event.into_string())
 }

@@ -8,10 +8,16 @@
 //!
 //! Records and fields of a later version that this one does not know are left out; a higher `v` is refused.
 
-use super::{EVENTS_PER_TURN_MAX, LineError, PortableConversation, PortableFiling, PortableTurn, TURNS_MAX};
+use super::{
+    EVENTS_PER_TURN_MAX, EventJson, LineError, PortableConversation, PortableFiling, PortableTurn, TURNS_MAX,
+    check_units,
+};
 use crate::api::rating::RATING_REASON_CHARS_MAX;
+use crate::json_scanner::{TreeUnits, TurnUnits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::HashSet;
 use throughline_engine::{Event, EventKind};
 use throughline_store::{TurnParent, TurnRating};
 
@@ -21,48 +27,52 @@ pub(crate) const FORMAT: &str = "throughline.conversation";
 pub(super) const FORMAT_VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum JsonlRecord {
-    Conversation {
-        format: String,
-        v: u32,
-        #[serde(default)]
-        exported_at: i64,
-        id: String,
-        #[serde(default)]
-        title: Option<String>,
-        #[serde(default)]
-        leaf_id: Option<String>,
-        #[serde(default)]
-        created_at: i64,
-        #[serde(flatten)]
-        filing: PortableFiling,
-    },
-    Turn {
-        id: String,
-        #[serde(default)]
-        parent: Option<TurnParent>,
-        #[serde(default)]
-        model: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rating: Option<TurnRating>,
-    },
-    Event {
-        event: Value,
-    },
-    #[serde(other)]
-    Unrecognised,
+#[serde(tag = "type", rename = "conversation")]
+struct ConversationRecord {
+    format: String,
+    v: u32,
+    #[serde(default)]
+    exported_at: i64,
+    id: String,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    leaf_id: Option<String>,
+    #[serde(default)]
+    created_at: i64,
+    #[serde(flatten)]
+    filing: PortableFiling,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", rename = "turn")]
+struct TurnRecord {
+    id: String,
+    #[serde(default)]
+    parent: Option<TurnParent>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rating: Option<TurnRating>,
+}
+
+/// Any record, before the fields of its type are read. An enum of records would make a tree of all values in it.
+#[derive(Deserialize)]
+struct AnyRecord<'a> {
+    #[serde(rename = "type")]
+    record: String,
+    #[serde(borrow, default)]
+    event: Option<&'a RawValue>,
 }
 
 /// Writes a conversation, with a newline at the end of each line.
 pub fn write(portable: &PortableConversation, exported_at: i64) -> String {
     let mut text = String::new();
-    let mut line = |line: &JsonlRecord| {
-        // Plain data with text keys always becomes JSON.
-        text.push_str(&serde_json::to_string(line).unwrap_or_default());
-        text.push('\n');
-    };
-    line(&JsonlRecord::Conversation {
+    // Plain data with text keys always becomes JSON.
+    fn line(record: &impl Serialize) -> String {
+        serde_json::to_string(record).unwrap_or_default() + "\n"
+    }
+    text.push_str(&line(&ConversationRecord {
         format: FORMAT.to_owned(),
         v: FORMAT_VERSION,
         exported_at,
@@ -71,39 +81,58 @@ pub fn write(portable: &PortableConversation, exported_at: i64) -> String {
         leaf_id: portable.leaf_id.clone(),
         created_at: portable.created_at,
         filing: portable.filing.clone(),
-    });
+    }));
     for turn in &portable.turns {
-        line(&JsonlRecord::Turn {
+        text.push_str(&line(&TurnRecord {
             id: turn.id.clone(),
             parent: turn.parent.clone(),
             model: turn.model.clone(),
             rating: turn.rating.clone(),
-        });
+        }));
         for event in &turn.events {
-            line(&JsonlRecord::Event { event: event.clone() });
+            text.extend([r#"{"type":"event","event":"#, event.as_str(), "}\n"]);
         }
     }
     text
 }
 
-/// Reads a conversation. A log that breaks off is closed.
+/// Reads a conversation, a turn with up to so many tree units. A log that breaks off is closed.
 ///
 /// # Errors
 /// The first line that cannot be taken in, and why.
-pub fn read(text: &str) -> Result<PortableConversation, LineError> {
+pub fn read(text: &str, units_max: u64) -> Result<PortableConversation, LineError> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let Some((number, first)) = lines.next() else {
         return Err(LineError::new(1, "there is nothing in it"));
     };
+    check_units(number, TreeUnits::of(first).all, units_max)?;
     let mut portable = parse_header(number, first)?;
-    let mut header_lines: Vec<usize> = Vec::new();
+    let mut logs: Vec<ReadLog> = Vec::new();
+    let mut turn_ids = HashSet::new();
     for (number, line) in lines {
-        match parse_record(number, line)? {
-            JsonlRecord::Conversation { .. } => {
+        let AnyRecord { record, event } = parse_record(number, line)?;
+        match record.as_str() {
+            "event" => {
+                let Some(event) = event else {
+                    return Err(LineError::new(number, "a record of an event without its `event`"));
+                };
+                let Some((turn, log)) = portable.turns.last_mut().zip(logs.last_mut()) else {
+                    return Err(LineError::new(number, "an event without a turn in front of it"));
+                };
+                if log.end == LogEnd::Reached {
+                    return Err(LineError::new(number, "an event behind the `stream_end` of its turn"));
+                }
+                check_units(number, log.units.with(TreeUnits::of(line)), units_max)?;
+                let event = parse_event(number, line, event.get())?;
+                log.end = check_event(number, turn, &event)?;
+                turn.events.push(event);
+            }
+            "conversation" => {
                 return Err(LineError::new(number, "a second conversation begins here")
                     .help("one file is one conversation"));
             }
-            JsonlRecord::Turn { id, parent, model, rating } => {
+            "turn" => {
+                let TurnRecord { id, parent, model, rating } = parse_record(number, line)?;
                 let is_too_long =
                     |rating: &TurnRating| rating.reason.chars().count() > RATING_REASON_CHARS_MAX;
                 if rating.as_ref().is_some_and(is_too_long) {
@@ -115,36 +144,31 @@ pub fn read(text: &str) -> Result<PortableConversation, LineError> {
                 if portable.turns.len() == TURNS_MAX {
                     return Err(LineError::new(number, format!("more than {TURNS_MAX} turns")));
                 }
-                if portable.turns.iter().any(|turn| turn.id == id) {
-                    return Err(LineError::new(number, format!("there is a turn `{id}` already")));
-                }
                 if let Some(parent) = &parent
-                    && !portable.turns.iter().any(|turn| turn.id == parent.turn_id)
+                    && !turn_ids.contains(&parent.turn_id)
                 {
                     let what = format!("its parent `{}` is not in front of it", parent.turn_id);
                     return Err(LineError::new(number, what));
                 }
-                header_lines.push(number);
+                if !turn_ids.insert(id.clone()) {
+                    return Err(LineError::new(number, format!("there is a turn `{id}` already")));
+                }
+                logs.push(ReadLog { line: number, end: LogEnd::Open, units: TurnUnits::default() });
                 portable.turns.push(PortableTurn { id, parent, model, rating, events: Vec::new() });
             }
-            JsonlRecord::Event { event } => {
-                let Some(turn) = portable.turns.last_mut() else {
-                    return Err(LineError::new(number, "an event without a turn in front of it"));
-                };
-                check_event(number, turn, &event)?;
-                turn.events.push(event);
-            }
-            JsonlRecord::Unrecognised => {}
+            _ => {}
         }
     }
-    for (turn, number) in portable.turns.iter_mut().zip(header_lines) {
+    for (turn, log) in portable.turns.iter_mut().zip(logs) {
         if turn.events.is_empty() {
-            return Err(LineError::new(number, format!("turn `{}` has no events", turn.id)));
+            return Err(LineError::new(log.line, format!("turn `{}` has no events", turn.id)));
         }
-        turn.close(None);
+        if log.end == LogEnd::Open {
+            turn.close(None);
+        }
     }
     if let Some(leaf) = &portable.leaf_id
-        && !portable.turns.iter().any(|turn| turn.id == *leaf)
+        && !turn_ids.contains(leaf)
     {
         return Err(LineError::new(1, format!("`leaf_id` names `{leaf}`, which is no turn of it")));
     }
@@ -157,35 +181,68 @@ pub fn read(text: &str) -> Result<PortableConversation, LineError> {
 fn parse_header(number: usize, line: &str) -> Result<PortableConversation, LineError> {
     let expected =
         || format!("the first line is {{\"type\":\"conversation\",\"format\":\"{FORMAT}\",\"v\":1,…}}");
-    match parse_record(number, line).map_err(|error| error.help(expected()))? {
-        JsonlRecord::Conversation { format, v, id, title, leaf_id, created_at, filing, .. } => {
-            if format != FORMAT {
-                return Err(LineError::new(number, format!("`{format}` is not a format that can be read"))
-                    .help(expected()));
-            }
-            if v == 0 || v > FORMAT_VERSION {
-                return Err(LineError::new(number, format!("version {v} of the format is not known here"))
-                    .help("a later release of Throughline wrote it; use that one"));
-            }
-            Ok(PortableConversation { id, title, leaf_id, created_at, filing, turns: Vec::new() })
-        }
-        _ => Err(LineError::new(number, "the file does not begin with its header").help(expected())),
+    let AnyRecord { record, .. } = parse_record(number, line).map_err(|error| error.help(expected()))?;
+    if record != "conversation" {
+        return Err(LineError::new(number, "the file does not begin with its header").help(expected()));
     }
+    let ConversationRecord { format, v, id, title, leaf_id, created_at, filing, .. } =
+        parse_record(number, line).map_err(|error| error.help(expected()))?;
+    if format != FORMAT {
+        return Err(
+            LineError::new(number, format!("`{format}` is not a format that can be read")).help(expected())
+        );
+    }
+    if v == 0 || v > FORMAT_VERSION {
+        return Err(LineError::new(number, format!("version {v} of the format is not known here"))
+            .help("a later release of Throughline wrote it; use that one"));
+    }
+    Ok(PortableConversation { id, title, leaf_id, created_at, filing, turns: Vec::new() })
 }
 
-fn parse_record(number: usize, line: &str) -> Result<JsonlRecord, LineError> {
-    serde_json::from_str(line).map_err(|error| {
-        let what = error.to_string();
-        // serde_json counts lines of its own text, which is one line.
-        let what = what.split(" at line 1").next().unwrap_or_default().to_owned();
-        LineError::new(number, format!("it cannot be read: {what} (column {})", error.column()))
-    })
+fn parse_record<'a, T: Deserialize<'a>>(number: usize, line: &'a str) -> Result<T, LineError> {
+    serde_json::from_str(line).map_err(|error| unreadable(number, &error, 0))
 }
 
-/// A log begins at 1, has no holes, belongs to its turn and has nothing behind its end.
-fn check_event(number: usize, turn: &PortableTurn, event: &Value) -> Result<(), LineError> {
-    let parsed: Event = serde_json::from_value(event.clone())
-        .map_err(|error| LineError::new(number, format!("this is no event: {error}")))?;
+/// The JSON that cannot be read stands behind so many bytes of its line.
+fn unreadable(number: usize, error: &serde_json::Error, offset: usize) -> LineError {
+    let column = offset + error.column();
+    LineError::new(number, format!("it cannot be read: {} (column {column})", description(error)))
+}
+
+/// The error without its line and column, since serde_json counts those of its own text, which is one line.
+fn description(error: &serde_json::Error) -> String {
+    error.to_string().split(" at line 1").next().unwrap_or_default().to_owned()
+}
+
+/// Reads the JSON of an event, which is a piece of this line.
+fn parse_event(number: usize, line: &str, json: &str) -> Result<EventJson, LineError> {
+    let offset = (json.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
+    let values: Value = serde_json::from_str(json).map_err(|error| unreadable(number, &error, offset))?;
+    EventJson::of(&values).map_err(|error| no_event(number, &error))
+}
+
+fn no_event(number: usize, error: &serde_json::Error) -> LineError {
+    LineError::new(number, format!("this is no event: {}", description(error)))
+}
+
+/// State of the log of a turn that is being read.
+struct ReadLog {
+    /// Line of its turn.
+    line: usize,
+    end: LogEnd,
+    units: TurnUnits,
+}
+
+/// State of the end of a log.
+#[derive(PartialEq)]
+enum LogEnd {
+    Reached,
+    Open,
+}
+
+/// A log begins at 1, has no holes and belongs to its turn.
+fn check_event(number: usize, turn: &PortableTurn, event: &EventJson) -> Result<LogEnd, LineError> {
+    let parsed: Event = event.parse().map_err(|error| no_event(number, &error))?;
     let expected = turn.events.len() as u64 + 1;
     if parsed.seq.0 != expected {
         return Err(LineError::new(
@@ -204,11 +261,8 @@ fn check_event(number: usize, turn: &PortableTurn, event: &Value) -> Result<(), 
     if begins != (expected == 1) {
         return Err(LineError::new(number, "`stream_start` is the first event of a turn, and only that"));
     }
-    let has_ended = turn.events.last().is_some_and(|last| last.get("type") == Some(&"stream_end".into()));
-    if has_ended {
-        return Err(LineError::new(number, "an event behind the `stream_end` of its turn"));
-    }
-    Ok(())
+    let is_end = matches!(parsed.kind, EventKind::StreamEnd { .. });
+    Ok(if is_end { LogEnd::Reached } else { LogEnd::Open })
 }
 
 #[cfg(test)]
@@ -222,8 +276,9 @@ mod tests {
     fn recorded(name: &str) -> PortableTurn {
         let path = format!("{}/../engine/tests/logs/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).unwrap();
-        let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let id = events[0]["turn_id"].as_str().unwrap().to_owned();
+        let events: Vec<EventJson> =
+            text.lines().map(|line| EventJson::from_log(line.as_bytes()).unwrap()).collect();
+        let id = events[0].parse::<Event>().unwrap().turn_id.as_str().to_owned();
         PortableTurn { id, parent: None, model: Some("up/m".into()), rating: None, events }
     }
 
@@ -248,7 +303,7 @@ mod tests {
     fn what_was_written_is_read_as_it_was() {
         for name in ["v1-tools", "v1-stopped", "v1-broken", "demo-time"] {
             let before = conversation(vec![recorded(name)]);
-            assert_eq!(read(&write(&before, 9)).unwrap(), before, "{name}");
+            assert_eq!(read(&write(&before, 9), 1_000).unwrap(), before, "{name}");
         }
     }
 
@@ -258,14 +313,14 @@ mod tests {
         for keep in 1..whole.events.len() {
             let mut cut = whole.clone();
             cut.events.truncate(keep);
-            let read = read(&write(&conversation(vec![cut]), 0)).unwrap();
+            let read = read(&write(&conversation(vec![cut]), 0), 1_000).unwrap();
             let message = read.turns[0].message();
             assert!(message.status.is_some(), "cut after {keep}");
             assert!(
                 message.calls().all(|call| call.status.is_some_and(|status| status.is_final())),
                 "cut after {keep}"
             );
-            read.into_rows("ada", 7).unwrap_or_else(|error| panic!("cut after {keep}: {error}"));
+            read.rows("ada", 7).unwrap_or_else(|error| panic!("cut after {keep}: {error}"));
         }
     }
 
@@ -278,7 +333,7 @@ mod tests {
             n += 1;
             format!("{prefix}new{n}")
         });
-        let after = renaming.apply(before.clone());
+        let after = renaming.apply(before.clone()).unwrap();
         assert_eq!(after.id, "conv_new1");
         assert_eq!(after.leaf_id, Some(after.turns[0].id.clone()));
         let text = write(&after, 0);
@@ -295,7 +350,7 @@ mod tests {
         };
         assert_eq!(shape(&after), shape(&before));
         // The rows say the same as the log.
-        let rows = after.into_rows("ada", 7).unwrap();
+        let rows = after.rows("ada", 7).unwrap();
         assert_eq!(rows.turns.len(), 1);
         assert_eq!(rows.calls.len(), shape(&before).1.len());
         assert!(rows.calls.iter().all(|call| call.tool_id.starts_with("turn_new")));
@@ -308,12 +363,12 @@ mod tests {
         let start = r#"{"type":"event","event":{"turn_id":"t","seq":1,"timestamp":1,"type":"stream_start","v":1,"message_id":"m","agent":"a","mode":"auto","input":[]}}"#;
         let end = r#"{"type":"event","event":{"turn_id":"t","seq":2,"timestamp":1,"type":"stream_end","status":"completed"}}"#;
         let good = [header, turn, start, end].join("\n");
-        assert_eq!(read(&good).unwrap().turns.len(), 1);
+        assert_eq!(read(&good, 100).unwrap().turns.len(), 1);
         // Blank lines, CR LF, and what a later release adds.
         let later = r#"{"type":"hologram","x":1}"#;
         assert_eq!(
-            read(&format!("\n{header}\r\n\r\n{later}\n{turn}\n{start}\n{end}\n")).unwrap(),
-            read(&good).unwrap()
+            read(&format!("\n{header}\r\n\r\n{later}\n{turn}\n{start}\n{end}\n"), 100).unwrap(),
+            read(&good, 100).unwrap()
         );
         let table: &[(&[&str], usize, &str)] = &[
             (&[], 1, "nothing in it"),
@@ -345,12 +400,84 @@ mod tests {
             ),
             (&[header, turn, &end.replace("\"seq\":2", "\"seq\":1")], 3, "`stream_start` is the first"),
             (&[header, turn, r#"{"type":"event","event":{"seq":1}}"#], 3, "no event"),
+            (&[header, turn, r#"{"type":"event","event":{"seq":1e999}}"#], 3, "(column 36)"),
+            (&[header, r#"{"type":"turn"}"#], 2, "missing field `id` (column 15)"),
             (&[&header.replace("}", ",\"leaf_id\":\"x\"}"), turn, start, end], 1, "`leaf_id` names `x`"),
         ];
         for (lines, line, says) in table {
-            let error = read(&lines.join("\n")).expect_err(says);
+            let error = read(&lines.join("\n"), 100).expect_err(says);
             assert_eq!((error.line, error.message.contains(says)), (*line, true), "{says}: {error}");
         }
+    }
+
+    #[test]
+    fn trees_of_values_are_bounded_before_they_are_read() {
+        let many = |count: usize| json!({"x": vec![1; count]});
+        let mut turn = recorded("v1-tools");
+        // As if all events up to this one were lines of a file.
+        let units = |turn: &PortableTurn, to: usize| {
+            let (text, mut units) = (write(&conversation(vec![turn.clone()]), 0), TurnUnits::default());
+            text.lines().skip(2).take(to + 1).map(|line| units.with(TreeUnits::of(line))).max().unwrap()
+        };
+        let at = turn.events.iter().position(|event| event.as_str().contains("\"tool_input\"")).unwrap();
+        let mut event: Value = turn.events[at].parse().unwrap();
+        event["arguments"] = many(150);
+        turn.events[at] = EventJson::of(&event).unwrap();
+        let (needed, at_call) = (units(&turn, usize::MAX - 1), units(&turn, at));
+        let text = write(&conversation(vec![turn]), 0);
+        assert!(read(&text, needed).is_ok());
+        let error = read(&text, at_call - 1).unwrap_err();
+        assert_eq!(error.line, at + 3);
+        assert!(error.help.unwrap().contains("large_bodies_memory_bytes_max"), "{}", error.message);
+        // Fields that nobody knows are something as well, while they are read.
+        let header = text.lines().next().unwrap();
+        let unknown: String = (0..1_000).map(|number| format!(r#","x{number}":1"#)).collect();
+        for (number, line) in (1..).zip(text.lines().take(3)) {
+            let wide = line.replacen('}', &format!("{unknown}}}"), 1);
+            let wide = text.replacen(line, &wide, 1);
+            let refused = read(&wide, needed).map(|_| ()).map_err(|error| error.line);
+            // Those of a turn are left out at once.
+            assert_eq!(refused, if number == 2 { Ok(()) } else { Err(number) }, "{line}");
+        }
+        let later = format!("{header}\n{{\"type\":\"hologram\",\"x\":[{}1]}}\n", "1,".repeat(1_000));
+        assert!(read(&text.replacen(&format!("{header}\n"), &later, 1), needed).is_ok(), "nor of a record");
+
+        let call = |arguments: String| {
+            json!({"role": "assistant", "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}]})
+        };
+        let of_values = |values: usize| call(many(values).to_string());
+        let result = json!({"role": "tool", "tool_call_id": "c", "content": "ok"});
+        let user = |parts: usize| json!({"role": "user", "content": vec![json!({"type": "text", "text": ""}); parts]});
+        let list = |messages: &[Value]| messages.iter().map(Value::to_string).collect::<Vec<_>>().join(",\n");
+        let of = |messages: &[Value]| {
+            let read = read_messages(&format!("[{}]", list(messages)), 1_000, 200);
+            read.map(|read| read.turns.len()).map_err(|error| (error.line, error.message.contains("memory")))
+        };
+        // One call, and two of a turn; the next turn has its own.
+        let one = of_values(100);
+        assert_eq!(of(&[user(1), one.clone(), result.clone(), user(1), one.clone()]), Ok(2));
+        assert_eq!(of(&[user(1), one.clone(), result, one]), Err((4, true)));
+        assert_eq!(of(&[user(1), of_values(300)]), Err((2, true)));
+        assert_eq!(of(&[user(1), call("[".repeat(60) + &"]".repeat(60))]), Err((2, true)));
+        assert_eq!(of(&[user(40)]), Err((1, true)));
+        // Each message is something as well.
+        assert_eq!(of(&vec![json!({"role": "assistant"}); 60]), Err((51, true)));
+    }
+
+    #[test]
+    fn events_of_a_turn_and_of_a_list_of_messages_are_bounded() {
+        // Two events each, and two for the turn. What a list becomes can be exported and imported again.
+        let turn =
+            |answers: usize| r#"{"role":"user"},"#.to_owned() + &r#"{"role":"assistant"},"#.repeat(answers);
+        let of = |turns: &[usize]| {
+            let list: String = turns.iter().map(|answers| turn(*answers)).collect();
+            let text = format!("[{}]", list.trim_end_matches(','));
+            read_messages(&text, 1_000, u64::MAX).map(|read| read.turns.len()).map_err(|error| error.message)
+        };
+        assert_eq!(of(&[99_999]), Ok(1));
+        assert!(of(&[100_000]).unwrap_err().contains("more than 200000 events"));
+        assert!(of(&[84_000; 3]).unwrap_err().contains("more than 500000 events"));
     }
 
     #[test]
@@ -369,7 +496,7 @@ mod tests {
             ]},
             {"role": "assistant", "content": "A picture."},
         ]);
-        let read = read_messages(&text.to_string(), 1_000).unwrap();
+        let read = read_messages(&text.to_string(), 1_000, 100).unwrap();
         assert_eq!(read.turns.len(), 2);
         assert_eq!(read.turns[1].parent, Some(TurnParent::after_turn(read.turns[0].id.clone())));
         let message = read.turns[0].message();
@@ -381,13 +508,13 @@ mod tests {
         );
         assert_eq!(read.turns[1].message().input.len(), 2);
         // What the next model call is told is what the list said.
-        let rows = read.clone().into_rows("ada", 2_000).unwrap();
+        let rows = read.rows("ada", 2_000).unwrap();
         let adds: Value = serde_json::from_str(&rows.turns[0].end.as_ref().unwrap().adds).unwrap();
         assert_eq!(adds[0]["user"][0]["text"], "Weather in Paris?");
         assert_eq!(adds[1]["step"]["text"], "Let me look.");
         assert_eq!(adds[1]["step"]["calls"][0][1]["done"]["text"], "16 °C");
         assert_eq!(adds[2]["step"]["text"], "16 °C.");
         // It goes out and comes in again like one of ours.
-        assert_eq!(super::read(&write(&read, 0)).unwrap().turns, read.turns);
+        assert_eq!(super::read(&write(&read, 0), 100).unwrap().turns, read.turns);
     }
 }

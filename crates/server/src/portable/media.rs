@@ -1,6 +1,6 @@
 //! Media of a portable conversation: a reference to a stored file inside, the content itself in an exported text.
 
-use super::PortableConversation;
+use super::{EventJson, PortableConversation};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -11,12 +11,18 @@ use throughline_store::{Log, LogError};
 /// Gives everything its content out of the files of [`media_files`]. What is not there any more stays a reference.
 pub fn embed_media(portable: &mut PortableConversation, content: &BTreeMap<String, Vec<u8>>) {
     for event in portable.turns.iter_mut().flat_map(|turn| &mut turn.events) {
-        for media in media_objects(event) {
+        let Some(mut values) = event.values_with("file_id") else { continue };
+        let mut is_changed = false;
+        for media in media_objects(&mut values) {
             let Some(file) = media.get("file_id").and_then(Value::as_str) else { continue };
             let Some(bytes) = content.get(file) else { continue };
+            is_changed = true;
             media.remove("file_id");
             media.remove("bytes");
             media.insert("data".to_owned(), STANDARD.encode(bytes).into());
+        }
+        if is_changed {
+            replace(event, &values);
         }
     }
 }
@@ -33,7 +39,13 @@ pub(super) async fn extract_media(
 ) -> Result<(), LogError> {
     let owner = MediaOwner { user: Some(user.to_owned()), turn_id: None };
     for event in portable.turns.iter_mut().flat_map(|turn| &mut turn.events) {
-        for media in media_objects(event) {
+        // None of its texts is larger than itself.
+        if event.as_str().len() as u64 / 4 * 3 <= store.inline_bytes_max() {
+            continue;
+        }
+        let Some(mut values) = event.values_with("data") else { continue };
+        let mut is_changed = false;
+        for media in media_objects(&mut values) {
             let Some(data) = media.get("data").and_then(Value::as_str) else { continue };
             if data.len() as u64 / 4 * 3 <= store.inline_bytes_max() {
                 continue;
@@ -47,25 +59,37 @@ pub(super) async fn extract_media(
                 media.remove("data");
                 media.insert("file_id".to_owned(), file.into());
                 media.insert("bytes".to_owned(), size.into());
+                is_changed = true;
             }
+        }
+        if is_changed {
+            replace(event, &values);
         }
     }
     Ok(())
 }
 
 /// Files and the turns that refer to them.
-pub fn media_files(portable: &mut PortableConversation) -> Vec<(String, String)> {
+pub fn media_files(portable: &PortableConversation) -> Vec<(String, String)> {
     let mut files = Vec::new();
-    for turn in &mut portable.turns {
-        for media in turn.events.iter_mut().flat_map(media_objects) {
-            if let Some(file) = media.get("file_id").and_then(Value::as_str) {
-                files.push((turn.id.clone(), file.to_owned()));
+    for turn in &portable.turns {
+        for mut values in turn.events.iter().filter_map(|event| event.values_with("file_id")) {
+            for media in media_objects(&mut values) {
+                if let Some(file) = media.get("file_id").and_then(Value::as_str) {
+                    files.push((turn.id.clone(), file.to_owned()));
+                }
             }
         }
     }
     files.sort_unstable();
     files.dedup();
     files
+}
+
+fn replace(event: &mut EventJson, values: &Value) {
+    if let Ok(changed) = EventJson::of(values) {
+        *event = changed;
+    }
 }
 
 /// The places of an event where pictures, sounds and files stand.

@@ -5,7 +5,11 @@
 //! left out: what an agent is told is the agent's. The turns get logs like any other, so nothing else knows where they come
 //! from.
 
-use super::{LineError, PortableConversation, PortableTurn, TURNS_MAX, event, stream_start};
+use super::{
+    EVENTS_OF_LIST_MAX, EVENTS_PER_TURN_MAX, EventJson, LineError, PortableConversation, PortableTurn,
+    TURNS_MAX, check_units, event, stream_start,
+};
+use crate::json_scanner::{JsonScanner, TreeUnits};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -14,6 +18,7 @@ use throughline_engine::{
     BlockStart, CallError, CallStatus, Event, EventKind, MessageId, ToolInput, ToolResult, TurnId, TurnStatus,
 };
 use throughline_store::TurnParent;
+use throughline_wire::json::ARGUMENTS_DEPTH_MAX;
 use throughline_wire::{
     CallId, CallSlot, FinishReason, Media, SealEvidence, ToolName, UpstreamCallId, UserPart, WireName,
 };
@@ -80,11 +85,11 @@ struct FunctionCallJson {
     arguments: String,
 }
 
-/// Reads a list of messages. They carry no times, so all of it happened at `now`.
+/// Reads a list of messages, a turn with up to so many tree units. They carry no times, so all of it happened at `now`.
 ///
 /// # Errors
 /// The line of the message that cannot be taken in, and why.
-pub fn parse_messages(text: &str, now: i64) -> Result<PortableConversation, LineError> {
+pub fn parse_messages(text: &str, now: i64, units_max: u64) -> Result<PortableConversation, LineError> {
     let raw_messages: Result<RawMessages<'_>, _> = if text.trim_start().starts_with('[') {
         serde_json::from_str(text)
     } else {
@@ -96,14 +101,18 @@ pub fn parse_messages(text: &str, now: i64) -> Result<PortableConversation, Line
             .help("[{\"role\": \"user\", \"content\": \"…\"}, …], or an object with it under `messages`")
     })?;
     let mut turns: Vec<TurnWriter> = Vec::new();
+    let mut events_of_former = 0;
     let mut lines = LineCounter::new(text);
     for raw in messages {
         let line = lines.of(raw.get());
+        // By itself, before it is read; then with the others of its turn.
+        let units = TreeUnits::of(raw.get()).all;
+        check_units(line, units, units_max)?;
         let parsed: ChatMessageJson = serde_json::from_str(raw.get())
             .map_err(|error| LineError::new(line, format!("this is no message: {error}")))?;
         let content = parsed.content.unwrap_or(ChatContentJson::Text(String::new()));
         match parsed.role.as_str() {
-            "system" | "developer" => {}
+            "system" | "developer" => continue,
             "user" => {
                 let parts = user_parts(line, content)?;
                 match turns.last_mut() {
@@ -113,14 +122,15 @@ pub fn parse_messages(text: &str, now: i64) -> Result<PortableConversation, Line
                         if turns.len() == TURNS_MAX {
                             return Err(LineError::new(line, format!("more than {TURNS_MAX} turns")));
                         }
-                        turns.push(TurnWriter::new(turns.len(), parts, now));
+                        events_of_former += turns.last().map_or(0, TurnWriter::events_at_end);
+                        turns.push(TurnWriter::new(turns.len(), parts, now, units_max));
                     }
                 }
             }
             "assistant" => {
                 if turns.is_empty() {
                     // A greeting: nobody had asked.
-                    turns.push(TurnWriter::new(0, Vec::new(), now));
+                    turns.push(TurnWriter::new(0, Vec::new(), now, units_max));
                 }
                 let Some(turn) = turns.last_mut() else { continue };
                 turn.write_step(line, &text_of(content), parsed.tool_calls)?;
@@ -137,6 +147,18 @@ pub fn parse_messages(text: &str, now: i64) -> Result<PortableConversation, Line
             other => {
                 return Err(LineError::new(line, format!("`{other}` is not a role"))
                     .help("system, developer, user, assistant or tool"));
+            }
+        }
+        if let Some(turn) = turns.last_mut() {
+            turn.add_units(line, units)?;
+            let events = turn.events_at_end();
+            if events > EVENTS_PER_TURN_MAX {
+                let what = format!("its turn would have more than {EVENTS_PER_TURN_MAX} events");
+                return Err(LineError::new(line, what));
+            }
+            if events_of_former + events > EVENTS_OF_LIST_MAX {
+                let what = format!("the messages would become more than {EVENTS_OF_LIST_MAX} events");
+                return Err(LineError::new(line, what).help("import it in parts"));
             }
         }
     }
@@ -236,7 +258,10 @@ struct TurnWriter {
     message: MessageId,
     input: Vec<UserPart>,
     now: i64,
-    events: Vec<Event>,
+    /// Without the first.
+    events: Vec<EventJson>,
+    units: u64,
+    units_max: u64,
     steps: u32,
     blocks: u32,
     calls: u32,
@@ -245,13 +270,15 @@ struct TurnWriter {
 }
 
 impl TurnWriter {
-    fn new(number: usize, input: Vec<UserPart>, now: i64) -> Self {
+    fn new(number: usize, input: Vec<UserPart>, now: i64, units_max: u64) -> Self {
         Self {
             id: TurnId::new(format!("imported_{number}")),
             message: MessageId::new(format!("imported_message_{number}")),
             input,
             now,
             events: Vec::new(),
+            units: 0,
+            units_max,
             steps: 0,
             blocks: 0,
             calls: 0,
@@ -259,11 +286,22 @@ impl TurnWriter {
         }
     }
 
+    fn add_units(&mut self, line: usize, units: u64) -> Result<(), LineError> {
+        self.units = self.units.saturating_add(units);
+        check_units(line, self.units, self.units_max)
+    }
+
+    /// Events if it ended here: its first and last come to it, and two for each call that has no result.
+    fn events_at_end(&self) -> usize {
+        self.events.len() + 2 + 2 * self.open.len()
+    }
+
     fn push(&mut self, block: Option<u32>, tool_id: Option<CallId>, kind: EventKind) {
         // `stream_start` takes the first number, and is written when all of the input is known.
         let seq = self.events.len() as u64 + 2;
         let step = (self.steps > 0).then_some(self.steps);
-        self.events.push(Event { step, block, tool_id, ..event(&self.id, seq, self.now, kind) });
+        let event = Event { step, block, tool_id, ..event(&self.id, seq, self.now, kind) };
+        self.events.extend(EventJson::of(&event));
     }
 
     fn write_step(&mut self, line: usize, text: &str, calls: Vec<ToolCallJson>) -> Result<(), LineError> {
@@ -305,6 +343,12 @@ impl TurnWriter {
                 CallSlot(slot),
             ),
         );
+        let mut arguments = JsonScanner::default();
+        if arguments.exceeds(call.function.arguments.as_bytes(), ARGUMENTS_DEPTH_MAX as u32) {
+            let what = format!("the arguments of `{name}` nest deeper than {ARGUMENTS_DEPTH_MAX}");
+            return Err(LineError::new(line, what));
+        }
+        self.add_units(line, arguments.units.all)?;
         let text = if call.function.arguments.trim().is_empty() { "{}" } else { &call.function.arguments };
         let input = match serde_json::from_str::<Value>(text) {
             Ok(arguments) => ToolInput {
@@ -366,13 +410,7 @@ impl TurnWriter {
         self.steps = 0;
         self.push(None, None, EventKind::stream_end(TurnStatus::Completed));
         let start = event(&self.id, 1, self.now, stream_start(&self.message, self.input));
-        let events = std::iter::once(&start).chain(&self.events);
-        PortableTurn {
-            id: self.id.as_str().to_owned(),
-            parent,
-            model: None,
-            rating: None,
-            events: events.filter_map(|event| serde_json::to_value(event).ok()).collect(),
-        }
+        let events = EventJson::of(&start).into_iter().chain(self.events).collect();
+        PortableTurn { id: self.id.as_str().to_owned(), parent, model: None, rating: None, events }
     }
 }

@@ -24,9 +24,9 @@ pub use markdown::{NoMediaLinks, markdown};
 pub use media::{embed_media, media_files};
 pub use messages::parse_messages as read_messages;
 
-use crate::turn_log::{self, call_rows};
+use crate::turn_log::{self, EventJson, call_rows};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{
     Event, EventKind, EventSeq, MessageId, OnInterrupted, Turn, TurnId, TurnOutput, TurnSetup, TurnStart,
@@ -41,6 +41,17 @@ use throughline_wire::UserPart;
 pub(crate) const TURNS_MAX: usize = 10_000;
 /// Most events of one turn that is read in.
 pub(crate) const EVENTS_PER_TURN_MAX: usize = 200_000;
+/// Most events that a list of messages becomes: a message of 20 bytes may become events of 300.
+pub(crate) const EVENTS_OF_LIST_MAX: usize = 500_000;
+
+/// Checks what a turn takes in memory as trees of values, in [tree units](TreeUnits), up to this line.
+fn check_units(line: usize, units: u64, units_max: u64) -> Result<(), LineError> {
+    if units <= units_max {
+        return Ok(());
+    }
+    Err(LineError::new(line, "the JSON in arguments, results and input of its turn takes too much memory")
+        .help("raise `large_bodies_memory_bytes_max` of [server.limits], or import it while no server runs"))
+}
 
 /// A conversation as it travels.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,8 +99,8 @@ pub struct PortableTurn {
     pub model: Option<String>,
     /// Rating by its user.
     pub rating: Option<TurnRating>,
-    /// Its log. As JSON, so that what a later release wrote is handed on whole.
-    pub events: Vec<Value>,
+    /// Its log.
+    pub events: Vec<EventJson>,
 }
 
 /// Error in an imported file.
@@ -120,11 +131,14 @@ impl LineError {
 pub enum ImportFormat {
     /// JSON Lines, as [`write_jsonl`] has them.
     JsonLines,
+    /// A list of OpenAI messages.
+    Messages,
     /// Nothing: its first line tells.
     Detect,
 }
 
-/// Reads a conversation: an own file, or a list of OpenAI messages, which are from `now`.
+/// Reads a conversation: an own file, or a list of OpenAI messages, which are from `now`. The JSON in a turn's arguments,
+/// results and input may take `units_max` tree units: 1 for a comma, 4 for a list or object.
 ///
 /// # Errors
 /// The first line that cannot be taken in, and why.
@@ -132,20 +146,26 @@ pub fn parse_conversation(
     text: &str,
     format: ImportFormat,
     now: i64,
+    units_max: u64,
 ) -> Result<PortableConversation, LineError> {
-    let first = text.trim_start().lines().next().unwrap_or_default();
-    if format == ImportFormat::JsonLines || first.contains(FORMAT) {
-        read_jsonl(text)
-    } else {
-        read_messages(text, now)
+    match format {
+        ImportFormat::Detect if is_jsonl(text.as_bytes()) => read_jsonl(text, units_max),
+        ImportFormat::JsonLines => read_jsonl(text, units_max),
+        ImportFormat::Detect | ImportFormat::Messages => read_messages(text, now, units_max),
     }
+}
+
+/// True if the first line of a text is the header of an own file.
+pub(crate) fn is_jsonl(text: &[u8]) -> bool {
+    let first = text.trim_ascii_start().split(|byte| *byte == b'\n').next().unwrap_or_default();
+    first.windows(FORMAT.len()).any(|part| part == FORMAT.as_bytes())
 }
 
 impl PortableTurn {
     /// The events as this release understands them.
     pub(crate) fn parsed_events(&self) -> Vec<Event> {
         // What is no event at all was refused when it was read.
-        self.events.iter().filter_map(|event| serde_json::from_value(event.clone()).ok()).collect()
+        self.events.iter().filter_map(|event| event.parse().ok()).collect()
     }
 
     /// The one message of the turn.
@@ -171,7 +191,7 @@ impl PortableTurn {
         }
         let mut out = TurnOutput::default();
         machine.resume(0, last, &mut out);
-        self.events.extend(out.events.iter().filter_map(|event| serde_json::to_value(event).ok()));
+        self.events.extend(out.events.iter().filter_map(|event| EventJson::of(event).ok()));
     }
 }
 
@@ -211,22 +231,26 @@ impl PortableConversation {
     ///
     /// # Errors
     /// A turn whose log has no beginning or no end; see [`PortableTurn::close`].
-    pub(crate) fn into_rows(mut self, user: &str, now: i64) -> Result<ImportedConversation, LineError> {
-        let files = media::media_files(&mut self);
+    pub(crate) fn rows(&self, user: &str, now: i64) -> Result<ImportedConversation, LineError> {
+        let files = media::media_files(self);
         let mut turns = Vec::with_capacity(self.turns.len());
         let mut calls: Vec<CallRow> = Vec::new();
         for turn in &self.turns {
             let events = turn.parsed_events();
-            let message = AssistantMessage::from_events(&events);
+            let mut message = AssistantMessage::from_events(&events);
             let (Some(start), Some(status), Some(ended_at)) =
                 (start_of(&events), message.status, message.ended_at)
             else {
                 return Err(LineError::new(1, format!("turn `{}` has no beginning or no end", turn.id)));
             };
+            // A turn may be all there is of a long conversation: not everything that is made of it is held at once.
+            let text = message.text();
+            message.blocks.clear();
+            calls.extend(call_rows(&events));
             let setup = setup_of(&events);
             let machine = Turn::restore(setup.clone(), start.clone(), &events, &[]);
+            drop(events);
             let (adds, waterfall) = (machine.history().unwrap_or_default(), machine.waterfall());
-            calls.extend(call_rows(&events));
             turns.push(TurnRow {
                 id: turn.id.clone(),
                 user: user.to_owned(),
@@ -245,7 +269,7 @@ impl PortableConversation {
                 end: Some(TurnEnd {
                     status: status_name(status),
                     adds: serde_json::to_string(&adds).unwrap_or_else(|_| "[]".to_owned()),
-                    text: message.text(),
+                    text,
                     usage: message.stats.as_ref().and_then(|stats| serde_json::to_value(stats.usage).ok()),
                     pace: turn_log::turn_timing(
                         waterfall.first_content_ms(),
@@ -260,15 +284,15 @@ impl PortableConversation {
         let first_words = turns.first().map(|turn| turn.input_text.chars().take(80).collect::<String>());
         Ok(ImportedConversation {
             conversation: ConversationRow {
-                id: self.id,
+                id: self.id.clone(),
                 user: user.to_owned(),
                 title_by: if self.title.is_some() { TitleSource::UserGiven } else { TitleSource::FirstInput },
-                title: self.title.or(first_words).unwrap_or_default(),
-                leaf_id: self.leaf_id,
+                title: self.title.clone().or(first_words).unwrap_or_default(),
+                leaf_id: self.leaf_id.clone(),
                 created_at: self.created_at,
                 updated_at: now,
-                folder: self.filing.folder,
-                tags: self.filing.tags,
+                folder: self.filing.folder.clone(),
+                tags: self.filing.tags.clone(),
                 pinned_at: self.filing.pinned_at,
                 archived_at: self.filing.archived_at,
                 temporary: false,

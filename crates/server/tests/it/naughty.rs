@@ -229,7 +229,7 @@ fn conversation_of_all() -> String {
             ]
         })
         .collect();
-    let portable = read_messages(&Value::from(messages).to_string(), 1_763_683_200_000).unwrap();
+    let portable = read_messages(&Value::from(messages).to_string(), 1_763_683_200_000, u64::MAX).unwrap();
     write_jsonl(&portable, 0)
 }
 

@@ -174,7 +174,8 @@ pub struct ServerLimits {
     /// 256 MiB: four of the largest chats.
     pub large_bodies_bytes_per_key_max: u64,
     /// Memory for what is read of such bodies without their pictures and files, of all keys together, in bytes; a key gets half of
-    /// it. Requests with more than 1 MiB of text wait for it. Default 256 MiB.
+    /// it, or one request of it more. Requests with more than 1 MiB of text, or with much JSON, wait for it. Default
+    /// 256 MiB.
     pub large_bodies_memory_bytes_max: u64,
     /// Longest time that a large body waits for either, in milliseconds. Default 45,000: many proxies close a connection that
     /// carries nothing for a minute.

@@ -4,7 +4,8 @@ use super::tree::branch_path;
 use super::{ConversationInfo, created_response, find_conversation};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
-use crate::large_bodies::{JSON_VALUE_BYTES, RequestMemory, SpooledText, TextMemory};
+use crate::json_scanner::LargestTurn;
+use crate::large_bodies::{self, RequestMemory, SpooledText};
 use crate::portable::{
     self, ImportError, ImportFormat, ImportTarget, MediaLinks, PortableConversation, PortableTurn,
 };
@@ -27,8 +28,14 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Memory for an import: its text, its values twice, and the records of the log.
-const IMPORT_MEMORY: TextMemory = TextMemory { per_byte: 6, per_value: 2 * JSON_VALUE_BYTES };
+/// Memory for each byte of an import: its text, its events and its rows.
+const IMPORT_PER_BYTE: u64 = 3;
+/// Memory for each byte of its largest turn, since only one is worked on at a time: its events, its message, what the model is told,
+/// and what is written of each.
+const IMPORT_PER_BYTE_OF_TURN: u64 = 5;
+/// Memory for each tree unit of a turn in it: in the event that is read, its message, and what the model is told of it.
+const IMPORT_PER_UNIT: u64 = 400;
+
 /// Files that pictures are looked up among, newest first.
 const LINKED_FILES_MAX: usize = 2_000;
 
@@ -111,7 +118,7 @@ async fn export(
             }
             let mut portable = PortableConversation::of(row, turns);
             let mut content = BTreeMap::new();
-            for (_, file) in portable::media_files(&mut portable) {
+            for (_, file) in portable::media_files(&portable) {
                 if let Ok(Some(bytes)) = state.media.read(Some(&principal.user), &file).await {
                     content.insert(file, bytes);
                 }
@@ -191,22 +198,35 @@ async fn import(
     // The gate bounds it, as every upload.
     let body = SpooledText::of_body(&state, body, u64::MAX).await?.unwrap_or_default();
     let memory = extensions.get::<RequestMemory>().cloned();
-    let body = body.read(memory.as_ref(), IMPORT_MEMORY).await?;
+    // Told by its first line, whatever the sender calls the file.
+    let content_type =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_jsonl = content_type.contains("jsonl")
+        || content_type.contains("ndjson")
+        || portable::is_jsonl(body.beginning());
+    let largest = if is_jsonl {
+        body.units().largest_turn()
+    } else {
+        // Messages have JSON in their texts, and may all be of one turn.
+        LargestTurn { bytes: body.bytes(), units: body.units().anywhere() }
+    };
+    let units_max = large_bodies::memory_of_key(&state.limits) / IMPORT_PER_UNIT;
+    let needed = [
+        body.bytes().saturating_mul(IMPORT_PER_BYTE),
+        largest.bytes.saturating_mul(IMPORT_PER_BYTE_OF_TURN),
+        largest.units.min(units_max).saturating_mul(IMPORT_PER_UNIT),
+    ];
+    let needed = needed.into_iter().fold(0, u64::saturating_add);
+    let body = body.read(memory.as_ref(), needed).await?;
     let text = String::from_utf8(body).map_err(|error| {
         let read = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = read.iter().filter(|byte| **byte == b'\n').count() + 1;
         ApiError::bad_request("not_utf8", format!("line {line} is not UTF-8")).with_extra("line", line)
     })?;
-    // A header is told by its first line, whatever the sender calls the file.
-    let format = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let format = if format.contains("jsonl") || format.contains("ndjson") {
-        ImportFormat::JsonLines
-    } else {
-        ImportFormat::Detect
-    };
+    let format = if is_jsonl { ImportFormat::JsonLines } else { ImportFormat::Messages };
     // A large one takes long, and nobody else waits for it.
     let parse = move || {
-        let parsed = portable::parse_conversation(&text, format, now_ms());
+        let parsed = portable::parse_conversation(&text, format, now_ms(), units_max);
         drop(memory);
         parsed
     };

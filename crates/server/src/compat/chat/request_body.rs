@@ -4,9 +4,7 @@
 use super::file_extractor::{ExtractError, ExtractEvent, FileExtractor};
 use crate::error::ApiError;
 use crate::extract;
-use crate::large_bodies::{
-    JSON_VALUE_BYTES, LARGE_BYTES, RequestMemory, SpooledText, TextMemory, unreadable_body,
-};
+use crate::large_bodies::{JSON_VALUE_BYTES, LARGE_BYTES, RequestMemory, SpooledText, unreadable_body};
 use crate::principal::Principal;
 use crate::stamps::new_id;
 use crate::state::AppState;
@@ -19,8 +17,8 @@ use std::pin::Pin;
 use throughline_store::{BlobFolder, BlobWriter, NewFile};
 use tokio::task::spawn_blocking;
 
-/// Memory for a chat's text: the text, its values, the turn's events, and the requests to the model.
-const CHAT_MEMORY: TextMemory = TextMemory { per_byte: 7, per_value: JSON_VALUE_BYTES };
+/// Memory for each byte of a chat's text: the text, the turn's events, and the requests to the model. Its values come to it.
+const MEMORY_PER_BYTE: u64 = 7;
 
 /// Memory for a byte of it while the turn runs: in its history, and in the request that is sent.
 pub(super) const TURN_MEMORY_PER_BYTE: u64 = 4;
@@ -38,7 +36,11 @@ pub(super) async fn read_body(
     extract::check_json(headers)?;
     let text = extract_files(state, principal, &mut body).await?;
     let memory = extensions.get::<RequestMemory>().cloned();
-    let text = text.read(memory.as_ref(), CHAT_MEMORY).await?;
+    // The gate has seen to it that there are no more values.
+    let values = text.units().anywhere().min(state.limits.json_values_max.into());
+    let of_values = values.saturating_mul(JSON_VALUE_BYTES);
+    let needed = text.bytes().saturating_mul(MEMORY_PER_BYTE).saturating_add(of_values);
+    let text = text.read(memory.as_ref(), needed).await?;
     if text.len() as u64 <= LARGE_BYTES {
         return extract::parse_json(&text);
     }

@@ -102,7 +102,7 @@ async fn conversation(server: &TestServer) -> (String, Vec<String>) {
         {"role": "user", "content": "And Rome?"}, {"role": "assistant", "content": "The second answer."},
         {"role": "user", "content": "And Oslo?"}, {"role": "assistant", "content": "The third answer."},
     ]);
-    let mut portable = read_messages(&said.to_string(), 1_763_683_200_000).unwrap();
+    let mut portable = read_messages(&said.to_string(), 1_763_683_200_000, u64::MAX).unwrap();
     portable.turns[2].parent = portable.turns[1].parent.clone();
     let text = write_jsonl(&portable, 0);
     let request = server.client().post(server.url("/v1/conversations/import"));
