@@ -470,7 +470,7 @@ impl AssistantMessage {
             | EventKind::ToolStart { .. }
             | EventKind::ToolProgress(_)
             | EventKind::ToolResult(_) => {
-                if let Some(call) = event.tool_id.as_ref().and_then(|id| self.call_mut(id)) {
+                if let Some(call) = event.tool_id.as_ref().and_then(|id| self.call_mut(id, event.block)) {
                     call.absorb(event);
                 }
             }
@@ -478,11 +478,18 @@ impl AssistantMessage {
         }
     }
 
-    fn call_mut(&mut self, id: &CallId) -> Option<&mut ToolCallBlock> {
-        self.blocks.iter_mut().rev().find_map(|block| match block {
-            MessageBlock::ToolCall(call) if call.tool_id.as_ref() == Some(id) => Some(&mut **call),
+    /// The call with this id. `at`: its block, since a search among thousands takes long.
+    fn call_mut(&mut self, id: &CallId, at: Option<u32>) -> Option<&mut ToolCallBlock> {
+        let is_it = |block: &MessageBlock| match block {
+            MessageBlock::ToolCall(call) => call.tool_id.as_ref() == Some(id),
+            _ => false,
+        };
+        let at = at.map(|at| at as usize).filter(|at| self.blocks.get(*at).is_some_and(is_it));
+        let at = at.or_else(|| self.blocks.iter().rposition(is_it))?;
+        match self.blocks.get_mut(at)? {
+            MessageBlock::ToolCall(call) => Some(call),
             _ => None,
-        })
+        }
     }
 
     /// Puts a block at its place. Places are dense, so this appends; a gap can only come from another log.
@@ -525,7 +532,7 @@ impl AssistantMessage {
         else {
             return;
         };
-        if let Some(old) = supersedes.as_ref().and_then(|id| self.call_mut(id)) {
+        if let Some(old) = supersedes.as_ref().and_then(|id| self.call_mut(id, None)) {
             old.seen_by_model = Some(false);
         }
         let call = ToolCallBlock {

@@ -59,8 +59,12 @@ impl CallList {
         self.handles().filter(|handle| fits(self.get(*handle))).collect()
     }
 
-    pub(super) fn find_mut(&mut self, id: &CallId) -> Option<&mut CallRecord> {
-        self.0.iter_mut().rev().find(|call| call.id == *id)
+    /// The call with this id. `block`: where it is shown, since a search among thousands takes long.
+    pub(super) fn find_mut(&mut self, id: &CallId, block: Option<u32>) -> Option<&mut CallRecord> {
+        let is_it = |call: &CallRecord| call.id == *id;
+        let at = block.and_then(|block| self.0.binary_search_by_key(&block, |call| call.block).ok());
+        let at = at.filter(|at| is_it(&self.0[*at])).or_else(|| self.0.iter().rposition(is_it))?;
+        self.0.get_mut(at)
     }
 
     pub(super) fn push(&mut self, call: CallRecord) {

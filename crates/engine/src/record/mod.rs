@@ -332,7 +332,7 @@ impl TurnRecord {
                 }
             }
             EventKind::ToolUse { supersedes, .. } => {
-                if let Some(old) = supersedes.as_ref().and_then(|id| self.calls.find_mut(id)) {
+                if let Some(old) = supersedes.as_ref().and_then(|id| self.calls.find_mut(id, None)) {
                     old.supersede();
                 }
                 self.open_call(event, setup);
@@ -405,7 +405,7 @@ impl TurnRecord {
     }
 
     fn change_call(&mut self, event: &Event, change: impl FnOnce(&mut CallRecord)) {
-        if let Some(call) = event.tool_id.as_ref().and_then(|id| self.calls.find_mut(id)) {
+        if let Some(call) = event.tool_id.as_ref().and_then(|id| self.calls.find_mut(id, event.block)) {
             change(call);
         }
     }
