@@ -1,6 +1,6 @@
 //! Large bodies are bounded together: one key's wait for each other, unread, and what is worked out of them waits for memory.
 //!
-//! Small bodies with little JSON take no part in any of it, so that nobody who writes a line waits for somebody's pictures.
+//! Small bodies that become no large values take no part in any of it, so that nobody who writes a line waits for somebody's pictures.
 
 use crate::error::ApiError;
 use crate::json_scanner::TextUnits;

@@ -224,14 +224,16 @@ async fn import(
         ApiError::bad_request("not_utf8", format!("line {line} is not UTF-8")).with_extra("line", line)
     })?;
     let format = if is_jsonl { ImportFormat::JsonLines } else { ImportFormat::Messages };
-    // A large one takes long, and nobody else waits for it.
-    let parse = move || {
-        let parsed = portable::parse_conversation(&text, format, now_ms(), units_max);
+    let importing = async move {
+        // A large one takes long, and nobody else waits for it.
+        let parse = move || portable::parse_conversation(&text, format, now_ms(), units_max);
+        let parsed = spawn_blocking(parse).await.map_err(ApiError::internal)?;
+        let imported = import_conversation(&state, &principal, parsed.map_err(line_error)?).await;
         drop(memory);
-        parsed
+        imported
     };
-    let parsed = spawn_blocking(parse).await.map_err(ApiError::internal)?;
-    import_conversation(&state, &principal, parsed.map_err(line_error)?).await
+    // Goes on if its client leaves: what works on it would not stop, and needs the memory until its end.
+    tokio::spawn(importing).await.map_err(ApiError::internal)?
 }
 
 fn import_error(error: ImportError) -> ApiError {
