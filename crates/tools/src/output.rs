@@ -2,10 +2,12 @@
 //!
 //! Never fails a call: an output that cannot be stored is cut, and says so.
 
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use throughline_wire::ToolOutput;
+use throughline_wire::json::ARGUMENTS_DEPTH_MAX;
 use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
@@ -19,7 +21,8 @@ pub struct OutputLimits {
     pub spooled_bytes_max: u64,
     /// Most bytes of partial output that are reported while the tool runs. Default 64 KiB, what a card shows.
     pub partial_bytes_max: usize,
-    /// Most bytes of the structured form, as JSON. Default 64 KiB; more is dropped, the text stands for it.
+    /// Most bytes of the structured form, as JSON. Default 64 KiB; more is dropped, the text stands for it. So is one that nests
+    /// deeper than arguments may.
     pub value_bytes_max: usize,
     /// Most bytes of base64 in pictures and sounds together. Default 16 MiB; what is over is dropped and named.
     pub media_bytes_max: usize,
@@ -34,6 +37,12 @@ impl Default for OutputLimits {
             value_bytes_max: 64 * 1024,
             media_bytes_max: 16 * 1024 * 1024,
         }
+    }
+}
+
+impl OutputLimits {
+    fn allow(&self, value: &Value) -> bool {
+        nests_within(value, ARGUMENTS_DEPTH_MAX) && json_bytes(value) <= self.value_bytes_max as u64
     }
 }
 
@@ -216,7 +225,7 @@ pub(crate) async fn apply_limits(
     match streamed {
         Some(streamed) if text.is_empty() => {
             let (media, note) = limit_media(media, limits.media_bytes_max);
-            let value = value.filter(|value| json_bytes(value) <= limits.value_bytes_max as u64);
+            let value = value.filter(|value| limits.allow(value));
             return ToolOutput { text: streamed.text + &note, value, media, ..streamed };
         }
         // The tool gave a text of its own: nothing will ever refer to this file.
@@ -236,7 +245,7 @@ pub(crate) async fn apply_limits(
     let (media, note) = limit_media(media, limits.media_bytes_max);
     ToolOutput {
         text: shown.text + &note,
-        value: value.filter(|value| json_bytes(value) <= limits.value_bytes_max as u64),
+        value: value.filter(|value| limits.allow(value)),
         media,
         // A tool that cut or spilled its output itself knows better.
         size: size.max(shown.size),
@@ -267,7 +276,19 @@ fn limit_media(
     (retained, note)
 }
 
-fn json_bytes(value: &serde_json::Value) -> u64 {
+/// True for values that nest at most this deep. Events, messages and rows that a value stands in are read with a parser that has a
+/// limit, as those of arguments are.
+fn nests_within(value: &Value, depth_max: usize) -> bool {
+    match value {
+        Value::Array(items) => depth_max > 0 && items.iter().all(|item| nests_within(item, depth_max - 1)),
+        Value::Object(members) => {
+            depth_max > 0 && members.values().all(|member| nests_within(member, depth_max - 1))
+        }
+        _ => true,
+    }
+}
+
+fn json_bytes(value: &Value) -> u64 {
     struct ByteCounter(u64);
     impl io::Write for ByteCounter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -483,6 +504,14 @@ mod tests {
         let value = ToolOutput { value: Some(json!({"a": "0123456789abcdef"})), ..ToolOutput::default() };
         let dropped = apply_limits(value, None, collector()).await;
         assert_eq!((dropped.text.as_str(), dropped.value), ("{\"a\":\"0123456789abcdef\"}", None));
+
+        for (depth, is_taken) in [(ARGUMENTS_DEPTH_MAX, true), (ARGUMENTS_DEPTH_MAX + 1, false)] {
+            let nested = (1..depth).fold(json!([]), |inner, _| json!([inner]));
+            let value = ToolOutput { value: Some(nested), ..ToolOutput::default() };
+            let collector = OutputCollector::new(OutputLimits::default(), None, "c".into());
+            let result = apply_limits(value, None, collector).await;
+            assert_eq!((result.text.len(), result.value.is_some()), (2 * depth, is_taken));
+        }
 
         let pictures = ToolOutput {
             media: vec![picture("AAAA"), picture("BBBBBBBB"), picture("CCCC")],

@@ -13,7 +13,7 @@ use super::{
     check_units,
 };
 use crate::api::rating::RATING_REASON_CHARS_MAX;
-use crate::json_scanner::{TreeUnits, TurnUnits};
+use crate::json_scanner::{JsonScanner, TreeUnits, TurnUnits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -25,6 +25,11 @@ use throughline_store::{TurnParent, TurnRating};
 pub(crate) const FORMAT: &str = "throughline.conversation";
 /// `v` of the header that this release writes. It reads all that are lower.
 pub(super) const FORMAT_VERSION: u32 = 1;
+
+/// Deepest nesting of a line with an event. Values in it stand in rows as well, 7 levels deeper, and are read again with a limit of 127.
+const LINE_DEPTH_MAX: u32 = 118;
+/// Events that a call may need which is open where its log breaks off, of which each may be the last.
+const EVENTS_PER_OPEN_CALL: usize = 3;
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename = "conversation")]
@@ -122,9 +127,13 @@ pub fn read(text: &str, units_max: u64) -> Result<PortableConversation, LineErro
                 if log.end == LogEnd::Reached {
                     return Err(LineError::new(number, "an event behind the `stream_end` of its turn"));
                 }
-                check_units(number, log.units.with(TreeUnits::of(line)), units_max)?;
+                let mut json = JsonScanner::default();
+                if json.exceeds(line.as_bytes(), LINE_DEPTH_MAX) {
+                    return Err(LineError::new(number, format!("it nests deeper than {LINE_DEPTH_MAX}")));
+                }
+                check_units(number, log.units.with(json.units), units_max)?;
                 let event = parse_event(number, line, event.get())?;
-                log.end = check_event(number, turn, &event)?;
+                check_event(number, turn, log, &event)?;
                 turn.events.push(event);
             }
             "conversation" => {
@@ -153,7 +162,12 @@ pub fn read(text: &str, units_max: u64) -> Result<PortableConversation, LineErro
                 if !turn_ids.insert(id.clone()) {
                     return Err(LineError::new(number, format!("there is a turn `{id}` already")));
                 }
-                logs.push(ReadLog { line: number, end: LogEnd::Open, units: TurnUnits::default() });
+                logs.push(ReadLog {
+                    line: number,
+                    end: LogEnd::Open,
+                    open_calls: 0,
+                    units: TurnUnits::default(),
+                });
                 portable.turns.push(PortableTurn { id, parent, model, rating, events: Vec::new() });
             }
             _ => {}
@@ -230,6 +244,7 @@ struct ReadLog {
     /// Line of its turn.
     line: usize,
     end: LogEnd,
+    open_calls: usize,
     units: TurnUnits,
 }
 
@@ -241,7 +256,12 @@ enum LogEnd {
 }
 
 /// A log begins at 1, has no holes and belongs to its turn.
-fn check_event(number: usize, turn: &PortableTurn, event: &EventJson) -> Result<LogEnd, LineError> {
+fn check_event(
+    number: usize,
+    turn: &PortableTurn,
+    log: &mut ReadLog,
+    event: &EventJson,
+) -> Result<(), LineError> {
     let parsed: Event = event.parse().map_err(|error| no_event(number, &error))?;
     let expected = turn.events.len() as u64 + 1;
     if parsed.seq.0 != expected {
@@ -254,15 +274,22 @@ fn check_event(number: usize, turn: &PortableTurn, event: &EventJson) -> Result<
         let what = format!("an event of `{}` in the log of `{}`", parsed.turn_id, turn.id);
         return Err(LineError::new(number, what));
     }
-    if turn.events.len() == EVENTS_PER_TURN_MAX {
-        return Err(LineError::new(number, format!("more than {EVENTS_PER_TURN_MAX} events in one turn")));
+    match &parsed.kind {
+        EventKind::ToolUse { .. } => log.open_calls += 1,
+        EventKind::ToolResult(_) => log.open_calls = log.open_calls.saturating_sub(1),
+        EventKind::StreamEnd { .. } => log.end = LogEnd::Reached,
+        _ => {}
+    }
+    let to_close = EVENTS_PER_OPEN_CALL * log.open_calls;
+    if log.end == LogEnd::Open && turn.events.len() + to_close >= EVENTS_PER_TURN_MAX {
+        let what = format!("more than {EVENTS_PER_TURN_MAX} events in one turn");
+        return Err(LineError::new(number, what));
     }
     let begins = matches!(parsed.kind, EventKind::StreamStart { .. });
     if begins != (expected == 1) {
         return Err(LineError::new(number, "`stream_start` is the first event of a turn, and only that"));
     }
-    let is_end = matches!(parsed.kind, EventKind::StreamEnd { .. });
-    Ok(if is_end { LogEnd::Reached } else { LogEnd::Open })
+    Ok(())
 }
 
 #[cfg(test)]
@@ -271,6 +298,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use throughline_engine::fold::AssistantMessage;
+    use throughline_wire::json::ARGUMENTS_DEPTH_MAX;
 
     /// A turn of a real log, as one that travels.
     fn recorded(name: &str) -> PortableTurn {
@@ -466,6 +494,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_imported_can_be_read_again_however_deep_it_nests() {
+        let nested = |depth: usize| (1..depth).fold(json!({}), |inner, _| json!({"a": inner}));
+        // Rows have it 7 levels deeper than a line, and those of a turn that goes on behind it 2 more.
+        let check = |read: Result<PortableConversation, LineError>, is_taken: bool| match read {
+            Ok(read) => {
+                assert!(is_taken);
+                let rows = read.rows("ada", 7).unwrap();
+                let later = format!("[[{}]]", rows.turns[0].end.as_ref().unwrap().adds);
+                assert!(serde_json::from_str::<Value>(&later).is_ok());
+            }
+            Err(error) => assert!(!is_taken && error.message.contains("deeper than"), "{error}"),
+        };
+        for (depth, is_taken) in [(116, true), (117, false)] {
+            let mut turn = recorded("v1-tools");
+            let at = turn.events.iter().position(|event| event.as_str().contains("\"tool_input\"")).unwrap();
+            let mut event: Value = turn.events[at].parse().unwrap();
+            event["arguments"] = nested(depth);
+            turn.events[at] = EventJson::of(&event).unwrap();
+            check(read(&write(&conversation(vec![turn]), 0), 10_000), is_taken);
+        }
+        for (depth, is_taken) in [(ARGUMENTS_DEPTH_MAX, true), (ARGUMENTS_DEPTH_MAX + 1, false)] {
+            let arguments = nested(depth).to_string();
+            let call =
+                json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}});
+            let list =
+                json!([{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [call]}]);
+            check(read_messages(&list.to_string(), 1_000, 10_000), is_taken);
+        }
+    }
+
+    #[test]
     fn events_of_a_turn_and_of_a_list_of_messages_are_bounded() {
         // Two events each, and two for the turn. What a list becomes can be exported and imported again.
         let turn =
@@ -478,6 +537,18 @@ mod tests {
         assert_eq!(of(&[99_999]), Ok(1));
         assert!(of(&[100_000]).unwrap_err().contains("more than 200000 events"));
         assert!(of(&[84_000; 3]).unwrap_err().contains("more than 500000 events"));
+        // Calls that are open where a log breaks off are closed with events of their own.
+        let mut broken = recorded("v1-tools");
+        let at = broken.events.iter().position(|event| event.as_str().contains("\"tool_use\"")).unwrap();
+        broken.events.truncate(at + 1);
+        let mut call: Value = broken.events[at].parse().unwrap();
+        for number in at + 1..60_000 {
+            call["seq"] = json!(number + 1);
+            call["tool_id"] = json!(format!("{}.{number}", broken.id));
+            broken.events.push(EventJson::of(&call).unwrap());
+        }
+        let error = read(&write(&conversation(vec![broken]), 0), u64::MAX).unwrap_err();
+        assert!(error.message.contains("more than 200000 events"), "{error}");
     }
 
     #[test]

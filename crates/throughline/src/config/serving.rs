@@ -174,7 +174,7 @@ pub struct ServerLimits {
     /// 256 MiB: four of the largest chats.
     pub large_bodies_bytes_per_key_max: u64,
     /// Memory for what is read of such bodies without their pictures and files, of all keys together, in bytes; a key gets half of
-    /// it, or one request of it more. Requests with more than 1 MiB of text, or with much JSON, wait for it. Default
+    /// it, or one request of it more. Requests with more than 1 MiB of text, or with many commas and brackets, wait. Default
     /// 256 MiB.
     pub large_bodies_memory_bytes_max: u64,
     /// Longest time that a large body waits for either, in milliseconds. Default 45,000: many proxies close a connection that

@@ -4,7 +4,7 @@
 //! which has exactly one reading. A text that was cut is never completed.
 
 use super::{CallInProgress, StepEnding};
-use crate::json::JsonRef;
+use crate::json::{ArgumentsReader, JsonRef};
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{ArgumentRepair, BrokenCall, CallArguments, CallKind};
 use serde_json::Value;
@@ -95,7 +95,11 @@ fn parse_arguments(text: &str, mut repairs: Vec<ArgumentRepair>) -> CallArgument
 }
 
 fn is_object(text: &str) -> bool {
-    text.trim_ascii_start().starts_with('{') && JsonRef::parse(text).is_ok()
+    text.trim_ascii_start().starts_with('{') && {
+        let mut reader = ArgumentsReader::default();
+        reader.push(text);
+        reader.check_complete().is_ok()
+    }
 }
 
 fn empty_object() -> CallArguments {

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// Deepest nesting of arguments. Deeper text is invalid: who reads JSON with `serde_json` takes 127 levels, and arguments stand in
-/// events, messages, rows and requests, which have some of their own.
-pub const ARGUMENTS_DEPTH_MAX: usize = 100;
+/// events, messages, rows and requests, which have up to 11 of their own.
+pub const ARGUMENTS_DEPTH_MAX: usize = 110;
 
 /// Room made at the first fragment: most arguments fit, and growing token by token would copy them several times.
 const TYPICAL_BYTES: usize = 512;

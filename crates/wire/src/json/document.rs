@@ -1,12 +1,13 @@
 //! A whole JSON document, borrowed from its text.
 
+use super::arguments::ARGUMENTS_DEPTH_MAX;
 use super::string::{SurrogateCarry, decode_string};
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Deepest nesting that is read.
-const DEPTH_MAX: usize = 256;
+/// Deepest nesting that is read: of arguments in a reply. What a reply says is stored, and read again with a limit.
+const DEPTH_MAX: usize = ARGUMENTS_DEPTH_MAX + 8;
 
 /// A JSON value with the text it came from. Strict grammar; numbers keep their text, strings their halves of
 /// surrogate pairs until they are read.

@@ -11,6 +11,7 @@ use super::escape::{MarkerPrefix, escape, unescape};
 use super::protocol::{ParsedText, TextProtocol, TextScanner};
 use super::result_frame::{nonce, outcome_status};
 use super::text_parser;
+use crate::json::ARGUMENTS_DEPTH_MAX;
 use crate::vocabulary::{Call, CallOutcome, ToolDefinition};
 use serde_json::json;
 use std::borrow::Cow;
@@ -24,8 +25,9 @@ const LOOK_BYTES_MAX: usize = 256;
 const TAIL_SPACES_MAX: usize = 1024;
 /// One block, in bytes.
 const BLOCK_BYTES_MAX: usize = 4 << 20;
-/// Nesting of a block's JSON.
+/// Nesting of a block's JSON. Below that of arguments, whose reader has another name for what is too deep.
 const DEPTH_MAX: usize = 100;
+const _: () = assert!(DEPTH_MAX < ARGUMENTS_DEPTH_MAX);
 
 pub(super) const MARKER_PREFIXES: &[MarkerPrefix] =
     &[MarkerPrefix { before: "<", after: &["tool_", "/tool_"] }];

@@ -2,12 +2,14 @@
 
 use super::field::BodyField;
 use super::members::MemberReader;
+use crate::json_scanner::JsonScanner;
 use crate::surface::chat_completions::InvalidRequestError;
 use crate::surface::chat_completions::tool_display::strip_start_cards;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use throughline_wire::json::ARGUMENTS_DEPTH_MAX;
 use throughline_wire::{
     Call, CallArguments, CallKind, CallOutcome, ClientReasoning, ClosedStep, Media, Message, RawArguments,
     ReasoningTarget, ToolOutput, UserPart,
@@ -472,9 +474,10 @@ fn read_call(call: &BodyField<'_>) -> Result<Call, InvalidRequestError> {
                 None => String::new(),
             };
             let text = if text.trim().is_empty() { "{}".to_owned() } else { text };
+            let nests_too_deep = JsonScanner::default().exceeds(text.as_bytes(), ARGUMENTS_DEPTH_MAX as u32);
             let arguments = match serde_json::from_str(&text) {
-                Ok(value) => Ok(CallArguments { text, value, repairs: Vec::new() }),
-                Err(_) => Err(RawArguments(text)),
+                Ok(value) if !nests_too_deep => Ok(CallArguments { text, value, repairs: Vec::new() }),
+                _ => Err(RawArguments(text)),
             };
             (CallKind::Function, function.required("name")?.text()?, arguments)
         }
