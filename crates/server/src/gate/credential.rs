@@ -61,7 +61,10 @@ fn bearer(text: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// A form of another page can send a body, but neither of these: what changes something shows that it comes from a program.
+/// Types that no page of another site sends without asking first (CORS): neither a form nor a `fetch` in mode `no-cors`.
+const TYPES_OF_PROGRAMS: [&str; 3] = ["application/json", "application/jsonl", "application/x-ndjson"];
+
+/// A form of another page can send a body, but none of these: what changes something shows that it comes from a program.
 ///
 /// A sign-in at a proxy shows nothing that a browser does not send by itself. Forms with files need the page's origin,
 /// too, which the gate has compared before.
@@ -73,13 +76,14 @@ pub(super) fn check_csrf_intent(headers: &HeaderMap, signed_in_by: SignInWay) ->
     let has_key = KEY_HEADERS.iter().any(|name| headers.contains_key(name));
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if has_key || kind == "application/json" || (takes_forms && kind == "multipart/form-data") {
+    if has_key || TYPES_OF_PROGRAMS.contains(&kind.as_str()) || (takes_forms && kind == "multipart/form-data")
+    {
         return Ok(());
     }
     Err(ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "content_type",
-        "what changes something must be JSON or a form with files",
+        "what changes something must be JSON, JSON Lines or a form with files",
     )
     .remedy("send `Content-Type: application/json`")
     .param("Content-Type"))

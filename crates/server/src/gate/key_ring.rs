@@ -254,8 +254,13 @@ impl KeyRing {
         }
     }
 
-    pub(super) async fn mint(&self, user: &str, new: NewApiKey) -> Result<(ApiKey, KeyInfo), MintError> {
-        let created_at = now_ms();
+    /// `created_at` is the time from which the caller counts when the key expires.
+    pub(super) async fn mint(
+        &self,
+        user: &str,
+        new: NewApiKey,
+        created_at: i64,
+    ) -> Result<(ApiKey, KeyInfo), MintError> {
         let name = new.name.trim();
         if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.contains(char::is_control) {
             return Err(MintError::BadName);

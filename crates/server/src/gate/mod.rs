@@ -29,6 +29,7 @@ use crate::net::ConnectionInfo;
 use crate::oidc::OidcProvider;
 pub(crate) use crate::principal::LOCAL_USER;
 use crate::principal::{Principal, SignInWay};
+use crate::stamps::now_ms;
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
@@ -190,7 +191,7 @@ impl Gate {
     /// # Errors
     /// As [`MintError`] says.
     pub async fn mint(&self, user: &str, new: NewApiKey) -> Result<(ApiKey, KeyInfo), MintError> {
-        self.0.key_ring.mint(user, new).await
+        self.0.key_ring.mint(user, new, now_ms()).await
     }
 
     /// Makes a key worthless, and ends its streams and sockets. `false`: this user has no such key.

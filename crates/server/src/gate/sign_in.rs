@@ -8,6 +8,7 @@ use crate::oidc::OidcProvider;
 #[cfg(feature = "oidc")]
 use crate::principal::ProviderPerson;
 use crate::principal::{LOCAL_USER, Principal, SignInWay};
+use crate::stamps::now_ms;
 use http::StatusCode;
 #[cfg(feature = "oidc")]
 use std::sync::Arc;
@@ -83,10 +84,11 @@ impl Gate {
         let row = self.0.key_ring.signed_in(&user, None, false).await?;
         let scopes =
             super::key_ring::principal_of_person(user.clone(), row, &given, SignInWay::Provider)?.scopes;
-        let expires_at = jiff::Timestamp::now().as_millisecond() + session.as_millis() as i64;
+        let now = now_ms();
+        let expires_at = now + session.as_millis() as i64;
         let new =
             NewApiKey { name: name.to_owned(), scopes, expires_at: Some(expires_at), ..NewApiKey::default() };
-        self.mint(&user, new).await.map_err(ApiError::internal)
+        self.0.key_ring.mint(&user, new, now).await.map_err(ApiError::internal)
     }
 
     /// Makes the key of a browser worthless. A key that somebody has typed in stays as it is. Returns whether it was one.

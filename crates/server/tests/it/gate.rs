@@ -301,6 +301,11 @@ async fn without_keys_a_form_of_a_page_still_changes_nothing() {
         }
     }
     assert_eq!(server.ask("POST", "/v1/tickets", &[JSON], "").await.status, 201);
+    let import = r#"[{"role":"user","content":"Hi"}]"#;
+    for kind in ["application/json", "application/jsonl", "Application/X-NDJSON; charset=utf-8"] {
+        let answer = server.ask("POST", "/v1/conversations/import", &[("Content-Type", kind)], import).await;
+        assert_ne!(answer.status, 415, "{kind}: {answer:?}");
+    }
     let form = [("Content-Type", "application/json"), ("Origin", "https://evil.example")];
     assert_eq!(server.ask("POST", "/v1/tickets", &form, "").await.status, 403);
 }
