@@ -33,7 +33,7 @@ struct BodyLoad {
     body: fn(usize) -> String,
 }
 
-const LOADS: [BodyLoad; 4] = [
+const LOADS: [BodyLoad; 5] = [
     BodyLoad {
         what: "24 chats of 56 MB with pictures",
         path: "/v1/chat/completions",
@@ -53,9 +53,15 @@ const LOADS: [BodyLoad; 4] = [
         body: |number| chat_of_text(number, 3_000_000),
     },
     BodyLoad {
-        what: "8 imports of 29 MB",
+        what: "8 imports of 3 MB",
         path: "/v1/conversations/import",
         count: 8,
+        body: |number| messages(number, 3_000_000).to_string(),
+    },
+    BodyLoad {
+        what: "an import of 29 MB",
+        path: "/v1/conversations/import",
+        count: 1,
         body: |number| messages(number, 29_000_000).to_string(),
     },
 ];
