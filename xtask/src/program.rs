@@ -303,6 +303,18 @@ pub(crate) fn build(words: &[&str]) -> Result<PathBuf> {
     executable(&[&["build"], words].concat())
 }
 
+/// Variable that names the command which proofs measure in place of a release built now: one that is built already, or another to
+/// compare with.
+const RELEASE: &str = "THROUGHLINE_RELEASE";
+
+/// The command as it is released.
+pub(crate) fn release() -> Result<PathBuf> {
+    match std::env::var_os(RELEASE) {
+        Some(program) => Ok(program.into()),
+        None => build(&["--release", "--package", "throughline-cli", "--bin", "throughline"]),
+    }
+}
+
 /// The executable that this cargo command makes.
 pub(crate) fn executable(words: &[&str]) -> Result<PathBuf> {
     let built = executables(ExternalProgram::cargo().args(words))?.pop();

@@ -60,7 +60,7 @@ Usage: cargo xtask verify [--only NAME,…]
                docs/reliability.md
   load         a store of 100,000 turns made by import: searches to their first page, others while searches are abandoned, an
                hour of mixed load with a level resident set. THROUGHLINE_LOAD_TURNS, _LONG (long turns), _MINUTES make it
-               smaller, _PROGRAM names the command that is measured (else a release build)
+               smaller
   limits       large bodies that come at once: the memory that they take and give back; a wait that does not fit into the time of
                a call
   websocket    Autobahn's WebSocket cases 1 to 7      (skipped where there is no Python 2.7)
@@ -74,7 +74,8 @@ Usage: cargo xtask verify [--only NAME,…]
   platforms    the command compiles for musl, ARM, Windows and macOS (a platform whose tools are not here is named)
 
 Takes hours on two cores; --only runs some of them anew and leaves the rows of the others. equivalence and corpus need
-THROUGHLINE_VECTORS. valgrind and a C++ compiler are installed if this is root on Debian or Ubuntu.",
+THROUGHLINE_VECTORS. THROUGHLINE_RELEASE names the command that corpus, load and limits measure (else a release build).
+valgrind and a C++ compiler are installed if this is root on Debian or Ubuntu.",
     run,
 };
 
@@ -385,7 +386,7 @@ fn equivalence() -> Result<ProofOutcome> {
 }
 
 fn streams() -> Result<ProofOutcome> {
-    let throughline = program::build(&["--release", "--package", "throughline-cli", "--bin", "throughline"])?;
+    let throughline = program::release()?;
     Ok(match corpus::check(&throughline, CHUNKINGS)? {
         CorpusOutcome::Absent(why) => ProofOutcome::Skipped(why),
         CorpusOutcome::Passed { streams, recovered } => ProofOutcome::Holds(format!(

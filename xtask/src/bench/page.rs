@@ -68,5 +68,5 @@ fn binary() -> Result<Option<PathBuf>> {
         println!("skipped: {why}");
         return Ok(None);
     }
-    program::build(&["--release", "--package", "throughline-cli", "--bin", "throughline"]).map(Some)
+    program::release().map(Some)
 }

@@ -68,7 +68,7 @@ const LOADS: [BodyLoad; 5] = [
 
 /// Measures all of it. What does not hold is said after everything has been measured.
 pub(crate) fn limits() -> Result<ProofOutcome> {
-    let throughline = program::build(&["--release", "--package", "throughline-cli", "--bin", "throughline"])?;
+    let throughline = program::release()?;
     let upstream = DrainingUpstream::start()?;
     let configuration = format!(
         "[upstreams.fake]\ndialect = \"openai-chat\"\nbase_url = \"{}\"\n\n\

@@ -49,12 +49,7 @@ impl LoadScale {
             long: number("THROUGHLINE_LOAD_LONG", turns as f64 * 0.06)? as u64,
             minutes: number("THROUGHLINE_LOAD_MINUTES", 60.0)?,
             database: std::env::var("THROUGHLINE_LOAD_DATABASE").ok(),
-            program: match std::env::var_os("THROUGHLINE_LOAD_PROGRAM") {
-                Some(program) => program.into(),
-                None => {
-                    program::build(&["--release", "--package", "throughline-cli", "--bin", "throughline"])?
-                }
-            },
+            program: program::release()?,
         })
     }
 }
