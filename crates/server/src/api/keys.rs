@@ -227,7 +227,7 @@ fn mint_error(error: MintError) -> ApiError {
     (status = 200, description = "The new state", body = KeyInfo),
     (status = 400, description = "Invalid limits or models", body = ErrorResponse),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
-    (status = 404, description = "Not found", body = ErrorResponse),
+    (status = 404, description = "Not found, or already revoked", body = ErrorResponse),
 ))]
 async fn update(
     principal: Principal,

@@ -48,7 +48,7 @@ pub trait KeyStore: Send + Sync {
     async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError>;
     /// Notes that one was used.
     async fn touch_key(&self, id: &str, now: i64) -> Result<bool, StoreError>;
-    /// Sets what a key may use. `false`: there is no such key.
+    /// Sets what a key may use. `false`: there is no such key, or it was revoked.
     async fn set_key_limits(&self, _user: &str, _id: &str, _limits: KeyLimits) -> Result<bool, StoreError> {
         Ok(false)
     }

@@ -277,7 +277,7 @@ pub(crate) async fn set_key_limits(
     id: &str,
     limits: &KeyLimits,
 ) -> Result<bool, StoreError> {
-    let update = sql!("UPDATE api_key SET limits = $3 WHERE id = $1 AND user_id = $2");
+    let update = sql!("UPDATE api_key SET limits = $3 WHERE id = $1 AND user_id = $2 AND revoked_at IS NULL");
     Ok(db.execute(&update, bind![id, user, to_json(limits)?]).await? > 0)
 }
 

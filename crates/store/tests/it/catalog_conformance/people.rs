@@ -64,6 +64,11 @@ pub async fn keys_have_limits_and_are_revoked_together(store: &Opened) {
     assert_eq!(ids(walk(2, async |page| catalog.all_keys(&page).await).await), ["a2", "b1", "a1"]);
     assert_eq!(ids(walk(1, async |page| catalog.keys_page(ANN, &page).await).await), ["a2", "a1"]);
     assert_eq!(catalog.revoke_key(ANN, "a2", 4).await, Ok(true));
+    assert_eq!(
+        catalog.set_key_limits(ANN, "a2", limits.clone()).await,
+        Ok(false),
+        "it is worth nothing any more"
+    );
     assert_eq!(catalog.revoke_keys(ANN, 5).await, Ok(vec!["a1".to_owned()]));
     assert!(catalog.keys(ANN).await.unwrap().iter().all(|key| key.revoked_at.is_some()));
     assert!(catalog.key("b1").await.unwrap().unwrap().is_valid(6));
