@@ -9568,7 +9568,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Not found */
+            /** @description Not found, or already revoked */
             404: {
                 headers: {
                     [name: string]: unknown;
