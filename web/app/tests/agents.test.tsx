@@ -216,8 +216,8 @@ describe("rules as they are typed", () => {
   });
 });
 
-/** A server with an agent of the file and one of the user's own. */
-function server() {
+/** A server with an agent of the file and one of the user's own; it previews once it may. */
+function server(mayPreview = Promise.resolve()) {
   const agents = new Map([["mine", { settings: settings({ prompt: "Be brief." }), version: 1 }]]);
   const asked: { what: string; body: { settings: AgentSettings; version?: number; name?: string } }[] = [];
   const refuse = (status: number, error: object): Response => Response.json({ error }, { status });
@@ -261,6 +261,7 @@ function server() {
       if (pathname === "/v1/agents" && method === "GET")
         return Response.json({ items: ["default", ...agents.keys()].map(info) });
       if (more === "/preview") {
+        await mayPreview;
         if (body.settings.model === "no")
           return refuse(400, {
             code: "invalid_agent",
@@ -305,14 +306,18 @@ function server() {
   return { client, agents, asked, saves };
 }
 
-/** The view at an agent. */
-async function at(name: string, { client }: { client: Throughline }) {
+function open(name: string, client: Throughline): void {
   go(`/agents?agent=${name}`);
   render(
     <ClientProvider value={client}>
       <AgentsView />
     </ClientProvider>,
   );
+}
+
+/** The view at an agent. */
+async function at(name: string, { client }: { client: Throughline }) {
+  open(name, client);
   await screen.findByRole("heading", { name, level: 2 });
 }
 
@@ -340,6 +345,21 @@ describe("the view", () => {
     await screen.findByText(/Applies to new turns/);
     expect(there.agents.get("mine")).toMatchObject({ version: 2, settings: { prompt: "Be brief. Always." } });
     expect(there.saves()[0]?.body.version).toBe(1);
+  });
+
+  test("has no form before its tools are known: nothing in it moves under a finger", async () => {
+    let preview = (): void => undefined;
+    const { client, asked } = server(
+      new Promise((resolve) => {
+        preview = resolve;
+      }),
+    );
+    open("mine", client);
+    await waitFor(() => expect(asked).toHaveLength(1));
+    expect(screen.queryByRole("heading", { level: 2 })).toBeNull();
+    expect(screen.queryByRole("button", { name: "Add a rule" })).toBeNull();
+    preview();
+    await screen.findByRole("button", { name: "Add a rule" });
   });
 
   test("says a mistake at its field, and nothing that was typed is lost", async () => {

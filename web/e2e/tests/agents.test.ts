@@ -5,11 +5,12 @@ import { Server } from "../server.ts";
 
 const house = House.of(() => Server.start());
 
-/** Somebody at the agents. */
-async function visitor(kind: Kind = {}): Promise<Visitor> {
-  const somebody = await house.visitor(kind, house.server, "/agents");
+/** Somebody at the agents of a server of their own. */
+async function visitor(kind: Kind = {}): Promise<{ somebody: Visitor; server: Server }> {
+  const server = await house.own(Server.start());
+  const somebody = await house.visitor(kind, server, "/agents");
   await somebody.page.locator(".agent-row").first().waitFor();
-  return somebody;
+  return { somebody, server };
 }
 
 /** Makes a copy of the agent that is shown. */
@@ -26,7 +27,7 @@ async function saved({ page }: Visitor): Promise<void> {
 }
 
 test("an agent of the file is copied, changed, and answers so in the next turn", async () => {
-  const somebody = await visitor();
+  const { somebody } = await visitor();
   const { page } = somebody;
   await page.getByText("defined in the configuration file").waitFor();
   // As text: nothing grey that looks broken.
@@ -96,7 +97,7 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
 });
 
 test("text rules are tried while they are typed, saved in their order, and hold in the next turn", async () => {
-  const somebody = await visitor();
+  const { somebody, server } = await visitor();
   const { page } = somebody;
   await page.locator(".agent-row").first().click();
   await duplicated(somebody, "discreet");
@@ -134,7 +135,7 @@ test("text rules are tried while they are typed, saved in their order, and hold 
     .getByRole("button", { name: "User messages", pressed: true })
     .waitFor();
   await saved(somebody);
-  const client = await house.server.client();
+  const client = await server.client();
   const { settings } = await client.call("GET /v1/agents/{agent}", { path: { agent: "discreet" } });
   expect(settings.text_rules?.map(({ pattern }) => pattern)).toEqual(["house", "(?i)one message"]);
 
@@ -147,7 +148,7 @@ test("text rules are tried while they are typed, saved in their order, and hold 
 });
 
 test("permissions in one word decide where no rule does", async () => {
-  const somebody = await visitor();
+  const { somebody, server } = await visitor();
   const { page } = somebody;
   await page.locator(".agent-row").first().click();
   await duplicated(somebody, "reader");
@@ -164,13 +165,13 @@ test("permissions in one word decide where no rule does", async () => {
   expect(await somebody.violations()).toEqual([]);
   await rules.getByLabel("If no rule matches").selectOption("Read only");
   await saved(somebody);
-  const client = await house.server.client();
+  const client = await server.client();
   const { settings } = await client.call("GET /v1/agents/{agent}", { path: { agent: "reader" } });
   expect(settings.permissions).toBe("read_only");
 });
 
 test("nothing typed is lost: not by a save that fails, and not by leaving", async () => {
-  const somebody = await visitor();
+  const { somebody, server } = await visitor();
   const { page } = somebody;
   await page.locator(".agent-row").first().click();
   await duplicated(somebody, "kept");
@@ -197,7 +198,7 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.goBack();
   await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
-  await page.goto(`${house.server.url}/agents?agent=kept`);
+  await page.goto(`${server.url}/agents?agent=kept`);
   await page.getByRole("textbox", { name: "System prompt" }).waitFor();
   await expect
     .poll(() => page.getByRole("textbox", { name: "System prompt" }).inputValue())
@@ -206,7 +207,7 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
 
   // Somebody else was faster.
   const elsewhere = await somebody.tab();
-  await elsewhere.goto(`${house.server.url}/agents?agent=kept`);
+  await elsewhere.goto(`${server.url}/agents?agent=kept`);
   await elsewhere.getByRole("textbox", { name: "System prompt" }).fill("Theirs");
   await elsewhere.keyboard.press("Control+s");
   await elsewhere.getByText("Saved. Applies to new turns.").waitFor();
@@ -224,7 +225,7 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
 });
 
 test("in Chinese, in the dark and on a phone it is all there", async () => {
-  const somebody = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
+  const { somebody } = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = somebody;
   await somebody.picture("agents-phone-list");
   // The list alone: an agent is a step further.

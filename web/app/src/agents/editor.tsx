@@ -105,6 +105,8 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
     if (refused !== undefined) place.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [refused]);
   useSaveKey(() => void (isDirty && !isFixed && trySave()));
+  // The tools stand above the rules: if they came later, they would move these from under a finger.
+  if (preview.to === undefined) return null;
   // What an agent would be told of natively stands beside the prompt.
   const isText = draft.fields.mode === "text";
   const first = seen?.prompts.find(({ protocol }) =>
