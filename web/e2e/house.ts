@@ -9,11 +9,11 @@ export class House {
   readonly #servers: Server[] = [];
   #server: Server | undefined;
 
-  /** For the tests of the file that asks. */
-  static of(start: () => Promise<Server>): House {
+  /** For the tests of the file that asks; without `start`, each of them has a server of its own. */
+  static of(start?: () => Promise<Server>): House {
     const house = new House();
     beforeAll(async () => {
-      house.#server = await start();
+      house.#server = await start?.();
     });
     afterEach(() => house.#leave());
     afterAll(async () => {
@@ -24,7 +24,7 @@ export class House {
   }
 
   get server(): Server {
-    if (this.#server === undefined) throw new Error("it starts before the first test");
+    if (this.#server === undefined) throw new Error("it starts before the first test, if the file has one");
     return this.#server;
   }
 

@@ -3,7 +3,7 @@ import type { Kind, Visitor } from "../browser.ts";
 import { House } from "../house.ts";
 import { Server } from "../server.ts";
 
-const house = House.of(() => Server.start());
+const house = House.of();
 
 /** Somebody at the agents of a server of their own. */
 async function visitor(kind: Kind = {}): Promise<{ somebody: Visitor; server: Server }> {
