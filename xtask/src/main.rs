@@ -1,6 +1,6 @@
 //! `cargo xtask <verb>`: checks and tasks that cargo cannot express.
 //!
-//! It needs nothing but the Rust toolchain and a C compiler for the two verbs of the README, `run` and `test`; what
+//! It needs nothing but the Rust toolchain, a C compiler and `make` for the two verbs of the README, `run` and `test`; what
 //! the long proofs need besides, `verify` installs or names. It never edits code: the files that it writes are
 //! `docs/performance.md`, `docs/verification.md`, the types of the TypeScript client, failing seeds and crash inputs.
 

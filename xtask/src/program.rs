@@ -343,7 +343,8 @@ pub(crate) fn executables(cargo: ExternalProgram) -> Result<Vec<BuiltExecutable>
     if status.success() {
         return Ok(all);
     }
-    let remedy = "see what cargo printed above; a C compiler (cc) is needed besides the Rust toolchain";
+    let remedy =
+        "see what cargo printed above; a C compiler (cc) and make are needed besides the Rust toolchain";
     Err(fault(format!("`{command_line}` failed"), remedy))
 }
 

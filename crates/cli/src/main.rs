@@ -10,6 +10,7 @@
 )]
 
 mod administration;
+mod allocator;
 mod approvals;
 mod args;
 mod ask;

@@ -26,6 +26,8 @@ const ACCEPTED: [&str; 11] = [
 ];
 /// Beginnings of the names of license files, in capitals.
 const FILE_NAMES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
+/// C code that a crate brings along under a license of its own, by its folder in the crate.
+const BROUGHT_ALONG: &str = "jemalloc";
 /// The page's stylesheet begins with the base styles of this one, which it needs only to be built.
 const IN_THE_STYLESHEET: &str = "tailwindcss";
 
@@ -60,7 +62,11 @@ pub(crate) fn text(target: &str) -> Result<String> {
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut without = Vec::new();
     for package in crates.iter().chain(&packages) {
-        let found = texts_in(&package.folder)?;
+        let mut found = texts_in(&package.folder)?;
+        let brought_along = package.folder.join(BROUGHT_ALONG);
+        if brought_along.is_dir() {
+            found.extend(texts_in(&brought_along)?);
+        }
         if found.is_empty() {
             without.push(package);
         }

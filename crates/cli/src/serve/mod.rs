@@ -10,6 +10,7 @@ pub(crate) mod running_server;
 pub(crate) mod server_note;
 pub(crate) mod store;
 
+use crate::allocator::return_free_memory;
 use crate::approvals;
 use crate::args::ServeArgs;
 use crate::conversation::pending_store;
@@ -36,6 +37,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// Serves until somebody wants it to stop.
 pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
+    return_free_memory();
     let words = UiText(UiLanguage::current());
     let terminal = ControllingTerminal::of_this_process();
     let config_version = ConfigVersion::of(&args.choice);

@@ -187,4 +187,10 @@ fn it_says_whose_work_is_in_it_and_under_which_license() {
     }
     assert!(licenses.contains("Permission is hereby granted, free of charge"));
     assert!(licenses.contains("Copyright (c) Meta Platforms, Inc. and affiliates."));
+    if cfg!(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")) {
+        assert!(
+            licenses.contains("Copyright (C) 2002-present Jason Evans"),
+            "C code that a crate brings along"
+        );
+    }
 }

@@ -4,12 +4,13 @@
 
 #[cfg(feature = "postgres")]
 use crate::cluster;
-use crate::support::serving::{Serving, run};
+use crate::support::serving::{PATIENCE, Serving, run};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 use throughline_testkit::{FakeDialect, FakeUpstream, ModelScript, ScriptQueue};
 
 #[test]
@@ -307,6 +308,21 @@ fn one_folder_has_one_server_and_one_port_one_program() {
     let (done, _, said) = run(other.path(), &["serve"]);
     assert!(!done && said.contains("without keys"), "{said}");
     assert_eq!(first.get("/healthz", None).0, 200);
+}
+
+/// `cargo xtask verify --only limits` measures how much.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[test]
+fn one_thread_of_the_server_gives_free_memory_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let serving = Serving::start(folder.path(), &[]);
+    let of_the_allocator = || serving.threads().iter().filter(|name| name.starts_with("jemalloc")).count();
+    // It gives itself its name.
+    let until = Instant::now() + PATIENCE;
+    while of_the_allocator() == 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(of_the_allocator(), 1);
 }
 
 #[test]

@@ -92,7 +92,11 @@ impl PdfProgram {
             network: NetworkAccess::Deny,
         };
         let arguments = arguments.into_iter().collect();
-        Self(ProgramSpec { arguments, sandbox, ..ProgramSpec::new(program, surroundings) })
+        let spec = ProgramSpec::new(program, surroundings);
+        // To jemalloc, if it is the program's allocator: what is free counts for `pdf_memory_bytes_max` as long as it is mapped.
+        let allocator = ("MALLOC_CONF".to_owned(), "retain:false".to_owned());
+        let environment = spec.environment.into_iter().chain([allocator]).collect();
+        Self(ProgramSpec { arguments, sandbox, environment, ..spec })
     }
 }
 

@@ -142,6 +142,14 @@ impl Serving {
         text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect()
     }
 
+    /// Names of its threads.
+    #[cfg(target_os = "linux")]
+    pub fn threads(&self) -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        // One that has ended meanwhile has no name any more.
+        tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok()).collect()
+    }
+
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
