@@ -2,6 +2,7 @@
 
 use crate::server::{PATIENCE, Server};
 use crate::viewer::{By, Saw};
+use socket2::{SockRef, TcpKeepalive};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -9,6 +10,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Interval of the checks for a cut connection.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Interval of the kernel's own probes, in whole seconds.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 pub struct Lazy {
     pub by: By,
@@ -20,6 +23,9 @@ impl Lazy {
     /// Asks for the events of a turn, and takes none of them.
     pub async fn open(server: &Server, turn: &str, by: By) -> Self {
         let mut socket = TcpStream::connect(server.address).await.unwrap();
+        // While it takes nothing Linux may drop the reset (seen with 6.18), but not the one that answers a probe.
+        let probes = TcpKeepalive::new().with_time(PROBE_INTERVAL).with_interval(PROBE_INTERVAL);
+        SockRef::from(&socket).set_tcp_keepalive(&probes).unwrap();
         let (path, more) = match by {
             By::WebSocket => (
                 "/v1/ws".to_owned(),
