@@ -117,6 +117,17 @@ impl ChaosContext {
         }
     }
 
+    /// Waits until the server has taken over what the one before it left.
+    pub async fn is_served(&self) {
+        let (client, url) = (client(), format!("http://{}/readyz", self.address));
+        let is_ready = async {
+            while !client.get(&url).send().await.is_ok_and(|answer| answer.status() == 200) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, is_ready).await.expect("the server takes over all turns");
+    }
+
     /// Waits until the history of calls says of every turn what its viewers saw, for a bounded time.
     pub async fn history_is_whole(&self) -> Result<(), Broken> {
         let mut expected = BTreeSet::new();
