@@ -4,6 +4,9 @@
 //! Where prebuilt programs of jemalloc do not run with every page size (ARM), or where the system's own allocator gives memory back
 //! (musl, macOS), it is the system's own.
 
+/// Environment variable for a process whose address space is limited: jemalloc unmaps what is free. Others do not know it.
+pub(crate) const UNMAP_FREE_MEMORY: (&str, &str) = ("MALLOC_CONF", "retain:false");
+
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod jemalloc {
     use tikv_jemalloc_ctl::{Access, AsName, arenas, background_thread, max_background_threads};
@@ -14,6 +17,7 @@ mod jemalloc {
     /// Of free pages, before they go back. Large requests that follow each other use them again; with the default of ten seconds
     /// the peak is higher.
     const DECAY_MS: isize = 1_000;
+
     pub(crate) fn return_free_memory() {
         // The default of arenas to come, and those that threads allocate from already; of the others there is nothing to set.
         let existing =

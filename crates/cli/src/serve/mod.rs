@@ -10,7 +10,7 @@ pub(crate) mod running_server;
 pub(crate) mod server_note;
 pub(crate) mod store;
 
-use crate::allocator::return_free_memory;
+use crate::allocator::{UNMAP_FREE_MEMORY, return_free_memory};
 use crate::approvals;
 use crate::args::ServeArgs;
 use crate::conversation::pending_store;
@@ -71,7 +71,9 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
     if let Some(groups) = &surroundings.control_groups {
         tracing::info!("{}", words.control_groups(groups));
     }
-    let pdf_program = PdfProgram::this_program(crate::PDF_READER, &surroundings);
+    let (name, value) = UNMAP_FREE_MEMORY;
+    let pdf_program = PdfProgram::this_program(crate::PDF_READER, &surroundings)
+        .map(|program| program.with_environment_variable(name, value));
     let context = AppContext::open_in(&args.choice, settings, surroundings, |builder| {
         let builder = builder
             .approval(ApprovalMode::Ask)

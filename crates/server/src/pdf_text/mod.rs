@@ -93,10 +93,15 @@ impl PdfProgram {
         };
         let arguments = arguments.into_iter().collect();
         let spec = ProgramSpec::new(program, surroundings);
-        // To jemalloc, if it is the program's allocator: what is free counts for `pdf_memory_bytes_max` as long as it is mapped.
-        let allocator = ("MALLOC_CONF".to_owned(), "retain:false".to_owned());
-        let environment = spec.environment.into_iter().chain([allocator]).collect();
-        Self(ProgramSpec { arguments, sandbox, environment, ..spec })
+        Self(ProgramSpec { arguments, sandbox, ..spec })
+    }
+
+    /// Also with an environment variable, such as a setting of the program's allocator: memory that is free but mapped counts
+    /// for `pdf_memory_bytes_max`.
+    #[must_use]
+    pub fn with_environment_variable(mut self, name: &str, value: &str) -> Self {
+        self.0.environment.insert(name.to_owned(), value.to_owned());
+        self
     }
 }
 
