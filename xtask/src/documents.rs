@@ -1,5 +1,7 @@
-//! The documents for those who carry the project on are there, no link in them leads nowhere, and requirements name tests.
+//! The documents for those who carry the project on are there, no link in them leads nowhere, reports name commits of the
+//! history, and requirements name tests.
 
+mod commits;
 mod requirements;
 
 use crate::repository;
@@ -31,8 +33,8 @@ pub(crate) fn check() -> Result<String> {
     if !problems.is_empty() {
         bail!("{}\n  remedy: write the document, or correct the link", problems.join("\n"));
     }
-    let requirements = requirements::check()?;
-    Ok(format!("{} documents, {valid_links} links, {requirements} requirements", REQUIRED.len()))
+    let (commits, requirements) = (commits::check()?, requirements::check()?);
+    Ok(format!("{} documents, {valid_links} links, {commits}, {requirements} requirements", REQUIRED.len()))
 }
 
 /// Targets of links to files of the repository, without fragments; code blocks and code spans left out.
