@@ -11,8 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const WORKERS: usize = 16;
-/// Samples of the resident set in all.
-const SAMPLES: u32 = 240;
+/// Samples of the resident set in all: one a second in an hour. The allocator gives memory back within seconds, so that
+/// fewer samples are mostly noise.
+const SAMPLES: u32 = 3_600;
+/// Lines of progress while a run lasts.
+const REPORTS: u32 = 10;
 /// Of the time, while caches fill.
 const WARM_UP: f64 = 0.25;
 /// Standard errors around a slope between which it is none.
@@ -46,7 +49,7 @@ pub(crate) fn run(serving: &ServeProcess, time: Duration) -> Result<LoadResult> 
                 turns: turns.load(Relaxed) as f64,
                 mib: resident_mib(serving.pid())?,
             });
-            if samples.len().is_multiple_of(24)
+            if samples.len().is_multiple_of((SAMPLES / REPORTS) as usize)
                 && let Some(last) = samples.last()
             {
                 println!("    {:.0} min: {:.0} turns, {:.1} MiB", last.hours * 60.0, last.turns, last.mib);
